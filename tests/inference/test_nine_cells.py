@@ -137,11 +137,11 @@ def _of_response(document: Json) -> Heard:
             found.text += part.get("text", "")
             found.refusal += part.get("refusal", "")
     usage = document["usage"]
-    details = _cached(usage["input_tokens_details"])
+    details = _cached(usage.get("input_tokens_details") or {})
     found.usage = (usage["input_tokens"], *details, usage["output_tokens"])
     reasons = {"max_output_tokens": "length", "content_filter": "content_filter"}
     found.finish = reasons.get(
-        (document["incomplete_details"] or {}).get("reason"), "tool_calls" if found.calls else "stop"
+        (document.get("incomplete_details") or {}).get("reason"), "tool_calls" if found.calls else "stop"
     )
     return found
 
@@ -156,7 +156,7 @@ def _of_message(document: Json) -> Heard:
     reasons = {"max_tokens": "length", "tool_use": "tool_calls", "refusal": "content_filter"}
     found.finish = reasons.get(document["stop_reason"], "stop")
     usage = document["usage"]
-    cached, written = usage["cache_read_input_tokens"], usage["cache_creation_input_tokens"]
+    cached, written = usage["cache_read_input_tokens"], usage.get("cache_creation_input_tokens", 0)
     found.usage = (usage["input_tokens"] + cached + written, cached, written, usage["output_tokens"])
     return found
 
