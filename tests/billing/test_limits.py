@@ -17,10 +17,10 @@ from svc.ids import day_of
 from svc.months import month_of
 from tests.billing.test_wallet import add_account, empty_database, findings
 from tests.conftest import Service, bearer
-from tests.inference.test_paid_call import Lab, Person, config, events, lab, script, spoken, upstream
+from tests.inference.test_paid_call import Lab, Person, config, events, lab, spoken, upstream
 from tests.support.cases import each
 
-__all__ = ["config", "lab", "script", "upstream"]
+__all__ = ["config", "lab", "upstream"]
 
 # The last hours of September, the first of October, November and the next year.
 TIMES = [datetime(2026, 9, 30, 23, tzinfo=UTC), datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 10, 31, tzinfo=UTC)]
