@@ -151,20 +151,30 @@ def test_forms_of_a_word_have_one_stem(name: str, words: str) -> None:
     assert len({stemmer(name)(folded(word)) for word in words.split()}) == 1
 
 
+def listed_words(name: str) -> list[tuple[str, list[str]]]:
+    """Return the languages of a list, each with its words."""
+    found: list[tuple[str, list[str]]] = []
+    for word in (Path(language.__file__).parent / name).read_text().split():
+        if word.endswith(":"):
+            found.append((word[:-1], []))
+        else:
+            found[-1][1].append(folded(word))
+    return found
+
+
 def test_every_language_with_endings_has_a_stemmer() -> None:
-    named = {language_ for languages in language._listed("stop_words.txt").values() for language_ in languages}
-    for name in sorted(named - {"zh", "ja", "ko"}):
+    for name in sorted({name for name, _ in listed_words("stop_words.txt")} - {"zh", "ja", "ko"}):
         assert stemmer(name)("xylophones"), name
     assert stemmer("zh")("xylophones") == stemmer(None)("xylophones") == "xylophones"
 
 
 @each("name", LISTS)
 def test_stop_words_are_unique_per_language(name: str) -> None:
-    text = (Path(language.__file__).parent / name).read_text()
-    languages = [word[:-1] for word in text.split() if word.endswith(":")]
+    languages = [code for code, _ in listed_words(name)]
     assert sorted(languages) == sorted(set(languages)) and languages[-1] == "en"
-    for word, listed in language._listed(name).items():
-        assert Counter(listed).most_common(1)[0][1] == 1, f"{word} stands twice in {listed}"
+    for code, words in listed_words(name):
+        twice = [word for word, times in Counter(words).items() if times > 1]
+        assert twice == [], f"these stand twice in {code}"
 
 
 def test_only_used_stemmers_are_imported() -> None:
