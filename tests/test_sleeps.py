@@ -63,7 +63,6 @@ FIXED = {
         outbound/test_client.py test_connection_closed_while_idle_is_not_used
         server/test_protocol_floods.py send_all
         support/outgoing.py __aexit__
-        support/outgoing.py main
         test_heavy_reads.py test_other_accounts_do_not_wait_for_heavy_reads
     """,
     REAL_TIME: """
