@@ -285,7 +285,8 @@ class ChatCall(PaidCall):
         try:
             answer, raws = await self.tried(self._begin)
             try:
-                while raws is not None:
+                written = writer.plain_answer(answer.completion) if answer.completion else None
+                while raws is not None and written is None:
                     for raw in raws:
                         if isinstance(raw, Passed):
                             self._pass(raw, self.passing)
@@ -300,8 +301,9 @@ class ChatCall(PaidCall):
                 writer.finish()
                 written = self.passing.held[-1].document, self.passing.held[-1].block
             else:
-                long = writer.text_bytes > _LONG_BYTES
-                written = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
+                if written is None:
+                    long = writer.text_bytes > _LONG_BYTES
+                    written = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
                 self._answer = written[0]
             self.begun = self.answered = True
         except UpstreamFault as fault:

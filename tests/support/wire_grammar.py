@@ -43,9 +43,11 @@ def calls(*entries: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer(*raws: dict[str, Any], by: chunk_writer.ChunkWriter | None = None) -> dict[str, Any]:
-    """All of it as one answer."""
+    """All of it as one answer, an ordinary one as it is asked for first (svc/inference/chat_call.py)."""
     whole = by or writer()
     whole.whole = True
+    if len(raws) == 1 and (plain := whole.plain_answer(raws[0])) is not None:
+        return plain[0]
     for raw in raws:
         whole.feed(raw)
     return whole.answer()[0]

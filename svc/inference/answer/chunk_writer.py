@@ -2,7 +2,7 @@
 
 raw chunks -> ChunkWriter.feed() -> the chunks to send now -> blocks() -> bytes
               ChunkWriter.finish() -> the closing chunks, after the provider's clean end
-              or answer() -> one JSON answer
+              or answer() -> one JSON answer; plain_answer() is a shortcut for an ordinary one
 """
 
 import math
@@ -27,6 +27,7 @@ from svc.inference.answer.normalize import (
     text_size_bytes,
     texts_of_parts,
 )
+from svc.inference.answer.plain_answer import plain_text
 from svc.inference.answer.token_usage import UsageReports, of_all_choices
 from svc.inference.answer.upstream_errors import error_fault
 from svc.inference.tokens import estimated_input_tokens, estimated_tokens
@@ -213,25 +214,28 @@ class ChunkWriter:
             | choice.waiting
             for choice in self._choices.values()
         ]
+        return self._completion(choices, apart)
+
+    def plain_answer(self, raw: dict[str, Any]) -> tuple[dict[str, Any], bytes] | None:
+        """Return the same as `feed` and `answer` for an answer of one text, or None. Raises the same faults."""
+        if (plain := plain_text(raw)) is None:
+            return None
+        text, size_bytes, reason = plain
+        if size_bytes > self.choice_bytes:
+            return None
+        self._closed, self.text_bytes = True, size_bytes
+        self._note_fields(raw)
+        message = {"role": "assistant", "content": text, "refusal": None}
+        return self._completion([{"index": 0, "message": message, "logprobs": None, "finish_reason": reason}])
+
+    def _completion(self, choices: list[dict[str, Any]], apart: bool = False) -> tuple[dict[str, Any], bytes]:
         answer = {**self.head, "object": "chat.completion", **self._waiting, "choices": choices, "usage": self.usage}
         return answer, json_bytes(answer, apart)
 
     def texts_after(self, sent: dict[str, int]) -> dict[str, str]:
-        """Return what the texts of the first choice have gained since the numbers of parts in `sent`, and update these.
-
-        At most 64 KiB of JSON and one part of each are returned at once: a reader that does not read holds them.
-        """
-        choice, gained = self._choices.get(0), {}
-        for name, text in choice.texts.items() if choice else ():
-            first = last = sent.get(name, 0)
-            size_bytes = 0
-            while last < len(text.parts) and size_bytes < AT_ONCE_BYTES:
-                part = text.parts[last]
-                size_bytes += len(part) if part.isascii() else 6 * len(part)
-                last += 1
-            if last > first:
-                gained[name], sent[name] = "".join(text.parts[first:last]), last
-        return gained
+        """Return what the texts of the first choice have gained, as its `texts_after` does."""
+        choice = self._choices.get(0)
+        return choice.texts_after(sent) if choice is not None else {}
 
     def content(self) -> dict[str, Any]:
         return (self._choices.get(0) or GrowingChoice(0)).message()

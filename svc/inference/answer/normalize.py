@@ -170,6 +170,23 @@ class GrowingChoice:
         arguments = [str(call.arguments) for call in self.sent_calls]
         return "\n".join([*map(str, self.texts.values()), *arguments])
 
+    def texts_after(self, sent: dict[str, int]) -> dict[str, str]:
+        """Return what the texts have gained since the numbers of parts in `sent`, and update these.
+
+        At most 64 KiB of JSON and one part of each are returned at once: a reader that does not read holds them.
+        """
+        gained = {}
+        for name, text in self.texts.items():
+            first = last = sent.get(name, 0)
+            size_bytes = 0
+            while last < len(text.parts) and size_bytes < AT_ONCE_BYTES:
+                part = text.parts[last]
+                size_bytes += len(part) if part.isascii() else 6 * len(part)
+                last += 1
+            if last > first:
+                gained[name], sent[name] = "".join(text.parts[first:last]), last
+        return gained
+
     def message(self) -> dict[str, Any]:
         calls = [call.as_json() for call in self.sent_calls]
         message: dict[str, Any] = {"role": "assistant", "content": "", "refusal": None}

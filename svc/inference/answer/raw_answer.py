@@ -58,7 +58,8 @@ class RawAnswer:
     """The body of one answer as raw chunks of chat. Must be closed.
 
     `reader` turns the events and the JSON answer of another format into chunks, and knows its end. With `passed`, the
-    caller gets them as they come, unless a stream comes instead of JSON, or JSON instead of a stream.
+    caller gets them as they come, unless a stream comes instead of JSON, or JSON instead of a stream. `completion` is
+    the JSON answer of a chat server, once `more` has returned it.
     """
 
     _repeats: Repeats
@@ -71,6 +72,7 @@ class RawAnswer:
         self._reader = reader
         self._passed = passed
         self._joined: JoinedDeltas | None = None
+        self.completion: Chunk | None = None
         self._json: list[bytes] = []
         self._events: EventReader | None = None
         self._done = False  # whether `[DONE]` was read
@@ -124,7 +126,10 @@ class RawAnswer:
             if not data:
                 raise UpstreamFault("invalid", _NO_ANSWER)
             long = len(data) > AT_ONCE_BYTES
-            return [await asyncio.to_thread(self._whole, data, True) if long else self._whole(data)]
+            answer = await asyncio.to_thread(self._whole, data, True) if long else self._whole(data)
+            if type(answer) is dict and self._reader is None:
+                self.completion = answer
+            return [answer]
         self._events.end()
         raws = self._chunks(self._events)
         cut = self._unfinished and not self._done if self._reader is None else not self._reader.ended
@@ -330,6 +335,8 @@ def _finite(digits: str) -> float | None:
 
 class BuiltinAnswer:
     """The raw chunks of a built-in model, one at a time."""
+
+    completion = None
 
     def __init__(self, raws: AsyncGenerator[dict[str, Any], None]) -> None:
         self._raws = raws
