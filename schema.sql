@@ -724,6 +724,7 @@ CREATE TABLE holds (
 ) STRICT, WITHOUT ROWID;
 
 -- owner: svc/billing/usage.py
+-- A row sums the calls with a cost and those without.
 CREATE TABLE usage_days (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     day TEXT NOT NULL CONSTRAINT day_form CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]'), -- in UTC

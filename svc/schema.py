@@ -63,8 +63,8 @@ def existing(path: Path) -> Path:
 def read_only(path: Path, *, any_version: bool = False, or_older: bool = False) -> Iterator[sqlite3.Connection]:
     """Yield a connection to one snapshot of the database at `path`. It changes no file in the folder.
 
-    Raises StartError if it is not our database, not of the newest version unless `any_version` or `or_older`, or if a
-    server begins to write to it during the block.
+    Raises StartError if it is not our database, or not of the newest version unless `any_version` or `or_older`. So it
+    does if a server begins to write to it during the block.
     """
     with start_errors(existing(path)):
         _refuse_foreign(path)

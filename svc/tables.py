@@ -77,8 +77,8 @@ class Table(Generic[R]):
     ) -> Page[R]:
         """Return up to `limit` rows of the account, or of all for None, after the one with the id `after`.
 
-        `narrowed` keeps the rows whose column equals the text, is in the list, or is from the first number of the pair
-        to before the second; None does not narrow. Its names must be constants. A page of long rows has fewer than
+        `narrowed` keeps the rows whose column equals a text, is in a list, or is from one number
+        to below another. None does not narrow. Its names must be constants. A page of long rows has fewer than
         `limit` rows, so that it fits in memory, and at least one. Raises ApiError `invalid_value` if `after` is no id
         of such a row. Its row may be deleted.
         """
@@ -109,7 +109,7 @@ class Table(Generic[R]):
     def _further(self, conn: sqlite3.Connection, owned: str, after: str, values: dict[str, Any]) -> str:
         """Return the condition of the rows after the one with the id `after`, and add its values.
 
-        A deleted row, which looks like an unknown one, has the place that its id shows: in the order of insertion, or
+        A deleted row looks like an unknown one. It has the place that its id shows: in the order of insertion, or
         as if it was never used after that.
         """
         order = ", ".join(self.order)

@@ -1,7 +1,7 @@
 """What group commit yields on this machine's disk, beside a bare sqlite3 loop: `python -m tests.bench_db`.
 
-Print writes per second at synchronous FULL with 1, 16 and 64 callers, and point reads per second with 1 and 64, on
-asyncio and on uvloop. Each figure has its CPU (all threads) and its ratio to a bare loop that ran in the second before.
+Print writes per second at synchronous FULL with 1, 16 and 64 callers, and point reads per second with 1 and 64.
+Both run on asyncio and on uvloop. Each figure has its CPU (all threads) and its ratio to a bare loop that ran in the second before.
 The bare loop writes as many rows in each commit, or reads one row after the other, on one thread without an event loop.
 A disk that is busy with something else slows both.
 """

@@ -2,8 +2,8 @@
 [MESSAGES] [-v]`.
 
 tests/content/recall has one file for each language. `holdout` has files that were written separately, to check what was
-tuned on the first ones. Each file has facts (`+`) and questions in equal words (`=`), in other forms (`~`), misspelt
-(`?`), and about names that are stop words of a language (`!`). It also has unrelated questions (`-`) and chatter (`.`),
+tuned on the first ones. Each file has facts (`+`) and questions in equal words (`=`), in other forms (`~`) and misspelt
+(`?`). Others are about names that are stop words of a language (`!`). It also has unrelated questions (`-`) and chatter (`.`),
 of which `{one|other}` makes a history of any length. Each language has its own history, and one more history holds all
 languages.
 """

@@ -2,9 +2,9 @@
 1]`.
 
 For each kind of words, an account stores a text in messages of 100,000 characters, each in a conversation, and 1,000
-short messages. It deletes all conversations at once, stores the text again, and is deleted. Printed: the growth of the
-database file against what the account's quota counts, CPU seconds for each MB of text, and the longest transaction, all
-of the writer's thread.
+short messages. It deletes all conversations at once, stores the text again, and is deleted. It prints the growth of the
+database file against what the account's quota counts. CPU seconds for each MB of text and the longest transaction are
+those of the writer's thread.
 """
 
 import argparse

@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 def _balanced(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     """Return the tests in an order whose parts, one for each worker, begin with an equal share of the slow modules.
-    xdist moves tests from the end of a part to a worker that is idle: quick ones balance the load, and no worker ends
+    xdist moves tests from the end of a part to a worker that is idle. Quick ones balance the load, and no worker ends
     with a slow one.
     """
     modules = [list(group) for _, group in itertools.groupby(items, key=lambda item: item.path)]

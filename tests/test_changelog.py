@@ -59,8 +59,8 @@ def named_in(unreleased: str, name: str) -> bool:
 
 
 def test_each_change_of_the_interface_is_named_in_the_changelog() -> None:
-    """Fails when no entry under [Unreleased] names an operation, setting, command or tool that the last release has not,
-    or the path of an operation that has changed since. `/v1/*` names several that have changed, and none that is new.
+    """Fail if no entry under [Unreleased] names a new operation, setting, command or tool, or the path of a changed
+    operation. `/v1/*` names several that have changed, and none that is new.
     """
     lines = (ROOT / "tests" / "releases" / f"{versions()[0]}.txt").read_text().splitlines()
     released = {name: digest for digest, _, name in (line.partition(" ") for line in lines)}

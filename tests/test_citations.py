@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from app import ROUTES
 from tests.support.cases import each
 
 ROOT = Path(__file__).parent.parent
@@ -31,6 +32,8 @@ ISSUE = re.compile(r"(?<![\w/.#-])[A-Za-z][\w.-]*#[0-9]+\b")
 CHAPTER = re.compile(r"\b(?:contract|specification|spec|design|plan|issue) \d+(?:\.\d+)*\b", re.IGNORECASE)
 EXAMPLES = ("127.0.0.1", "localhost", "example.com")
 RFC = re.compile(r"\bRFC\W?(\d+)")
+ENDPOINT = re.compile(r"`(?:([A-Z]+) )?(/[\w./{}-]+)(?=[`?])")
+NO_ENDPOINTS = ("/v1/responses/{id}",)  # named because there is none
 
 
 @cache
@@ -97,8 +100,8 @@ def all_words() -> tuple[tuple[str, int, str], ...]:
 
 
 def exists(path: str, name: str) -> bool:
-    """Whether `path`, as it is written in the file `name`, is a file or folder: from the root, from svc/, from beside
-    it, or by its name alone."""
+    """Whether `path`, as it is written in the file `name`, is a file or folder. It is sought from the root, from svc/,
+    beside `name`, and by its name alone."""
     path = path.removeprefix("./").rstrip("/.")
     if PLACEHOLDER.search(path):
         return True
@@ -123,6 +126,27 @@ def test_cited_paths_exist() -> None:
         if not exists(found[0], name)
     ]
     assert missing == []
+
+
+def is_endpoint(method: str, path: str) -> bool:
+    """Whether the route table has `path`, or paths that begin with it. Its ids may have any name or value."""
+    if not any(path.split("/")[1] == known.split("/")[1] for _, known, _ in ROUTES):
+        return True  # a file, or a path of another server
+    for methods, known, _ in ROUTES:
+        steps = re.sub(r"\\{\w+(:path)?\\}", lambda step: ".+" if step[1] else "[^/]+", re.escape(known))
+        if method in methods and (re.fullmatch(steps, path) or known.startswith(f"{path}/")):
+            return True
+    return False
+
+
+def test_cited_endpoints_exist() -> None:
+    wrong = [
+        (name, line, found[0])
+        for name, line, text in all_words()
+        for found in ENDPOINT.finditer(text)
+        if name.endswith(".md") and found[2] not in NO_ENDPOINTS and not is_endpoint(found[1] or "", found[2])
+    ]
+    assert wrong == [], "ROUTES of app.py has no such endpoint"
 
 
 def test_links_have_a_known_form() -> None:
@@ -159,4 +183,6 @@ def test_rules_find_their_examples() -> None:
     named = ["svc/db.py", "wire.md", "tests/test_*.py"]
     assert [found[0] for found in PATH.finditer("see svc/db.py, wire.md and tests/test_*.py")] == named
     assert [exists(path, "README.md") for path in named] == [True, False, True]
+    assert is_endpoint("PATCH", "/user/api-keys/{id}") and is_endpoint("", "/v1/models/builtin/echo")
+    assert not is_endpoint("", "/user/api-key/{key_id}") and not is_endpoint("PUT", "/user/settings")
     assert ISSUE.search("starlette#2753") and not ISSUE.search("encode/starlette#2753")

@@ -1,5 +1,5 @@
-"""Pages, docstrings and the web application's texts are short sentences in standard words; commit
-subjects are short.
+"""Pages, docstrings, the interface document and the web application's texts are short sentences in standard words.
+Commit subjects are short.
 """
 
 import ast
@@ -7,11 +7,14 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.openapi import DOCUMENT
+
 ROOT = Path(__file__).parent.parent
-MOST_WORDS = 30  # in a sentence
+MOST_WORDS = 25  # in a sentence
 AVERAGE_WORDS = 16  # of a page or module with at least 8 sentences, or the average says little
 MOST_SUBJECT = 72  # characters
 SINCE = "4ae2dff"  # the rules hold for commits after this one
@@ -80,8 +83,18 @@ def texts(name: str) -> list[str]:
     return [*docstrings(ast.parse(content))] if name.endswith(".py") else script_texts(content)
 
 
+def described(value: Any) -> Iterator[str]:
+    """Yield the summaries and descriptions of the interface document, or of a part of it."""
+    for name, part in value.items() if isinstance(value, dict) else enumerate(value):
+        if name in ("summary", "description") and isinstance(part, str):
+            yield from page_texts(part)
+        elif isinstance(part, dict | list):
+            yield from described(part)
+
+
 def checked() -> Iterator[tuple[str, list[str]]]:
-    """Yield the files with prose, each with its sentences."""
+    """Yield the files with prose, and the interface document, each with its sentences."""
+    yield "/openapi.json", [*dict.fromkeys(sentence for text in described(DOCUMENT) for sentence in sentences(text))]
     for name in files():
         if name.endswith((".md", ".py")) or name == "svc/static/app/texts.js":
             yield name, [sentence for text in texts(name) for sentence in sentences(text)]
@@ -96,7 +109,9 @@ def test_sentences_are_short_and_words_are_standard() -> None:
             wrong.append((name, f"{sum(lengths) / len(lengths):.1f} words a sentence"))
         prose = " ".join(found)
         wrong += [(name, (hit[0], better)) for phrase, better in DIALECT for hit in phrase.finditer(prose)]
-    assert wrong == []
+    assert wrong == [], (
+        f"split sentences of more than {MOST_WORDS} words, and use the words after `->` in tests/dialect.txt"
+    )
 
 
 def test_commit_subjects_are_short() -> None:

@@ -212,7 +212,8 @@ def test_modules_are_imported_at_the_start_or_after_it_or_have_a_reason() -> Non
     }
     assert {"argon2", "svc.builtin.assistant", "zipfile", "email.headerregistry"} <= prepared
     found = set(late_imports())
-    assert found - prepared == set(LATE)
+    assert found - prepared - set(LATE) == set(), "import these at the top, or give a reason in LATE"
+    assert set(LATE) - (found - prepared) == set(), "these are not needed in LATE"
 
 
 def test_files_are_short_and_have_a_docstring() -> None:
@@ -309,6 +310,24 @@ def test_raised_codes_are_in_the_table_of_errors() -> None:
         ):
             code = node.args[0].value
             assert code in ERRORS, f"{name_of(path)}:{node.lineno}: add {code} to svc/errors.py"
+
+
+# Why a handler's module may use SQL itself.
+SQL_IN_ROUTES = {
+    "svc/routes/export.py": "reads all rows of an account, whatever module owns them",
+    "svc/routes/service.py": "writes a number that belongs to no table, to test the storage",
+}
+
+
+def test_handlers_leave_sql_to_the_owner_of_the_table() -> None:
+    found = {
+        name_of(path)
+        for path in (ROOT / "svc" / "routes").rglob("*.py")
+        for node in nodes_of(path)
+        if isinstance(node, ast.Attribute) and node.attr in ("execute", "executemany", "executescript")
+    }
+    assert found - set(SQL_IN_ROUTES) == set(), "move the SQL to the module that owns the table (`-- owner:`)"
+    assert set(SQL_IN_ROUTES) - found == set(), "these are not needed in SQL_IN_ROUTES"
 
 
 def test_class_names_are_unique() -> None:

@@ -1,6 +1,6 @@
 """The usage of all accounts in a period, for administrators, by user, model, group, API key or day, or by two of them.
 
-The days of a period are one range of the primary keys of `usage_days` and `deleted_usage`, so the time does not depend
+The days of a period are one range of the primary keys of `usage_days` and `deleted_usage`. So the time does not depend
 on the length of the history.
 """
 
@@ -90,11 +90,11 @@ def _quoted(kinds: list[str]) -> str:
     return ", ".join(f'"{kind}"' for kind in kinds)
 
 
-Row = dict[str, Any]
+SpendingRow = dict[str, Any]
 Place = tuple[str, ...]
 
 
-def all_rows(conn: sqlite3.Connection, period: Period, kinds: list[str], most: int = -1) -> Iterator[Row]:
+def all_rows(conn: sqlite3.Connection, period: Period, kinds: list[str], most: int = -1) -> Iterator[SpendingRow]:
     """Yield the rows of all accounts by one or two KINDS, up to `most`: by day, and then the most expensive first.
 
     Deleted accounts count. The cost equals the debits of calls in the ledger.
@@ -105,7 +105,7 @@ def all_rows(conn: sqlite3.Connection, period: Period, kinds: list[str], most: i
 
 def dearest(
     conn: sqlite3.Connection, period: Period, kinds: list[str], most: int = MOST_ROWS
-) -> tuple[list[Row], Row, bool]:
+) -> tuple[list[SpendingRow], SpendingRow, bool]:
     """Return the first `most` of `all_rows`, the total of all of them, and whether there are more."""
     rows = list(all_rows(conn, period, kinds, most + 1))
     total = conn.execute(f"SELECT 'total' AS key, {_SUMS} FROM ({_OF_ALL})", period._asdict()).fetchone()
@@ -114,10 +114,10 @@ def dearest(
 
 def rows_after(
     conn: sqlite3.Connection, period: Period, kinds: list[str], place: Place | None
-) -> tuple[list[Row], Place | None]:
+) -> tuple[list[SpendingRow], Place | None]:
     """Return a slice of all rows in a fixed order, and the place of the next slice, which is None at the end.
 
-    A slice takes some milliseconds, so that a whole list needs no long transaction: users in the order of their
+    A slice takes some milliseconds, so that a whole list needs no long transaction. Users are in the order of their
     accounts, deleted ones first, and other kinds by name.
     """
     if "user" not in kinds:
@@ -134,7 +134,7 @@ def rows_after(
 
 def _names_after(
     conn: sqlite3.Connection, period: Period, kinds: list[str], place: Place | None
-) -> tuple[list[Row], Place | None]:
+) -> tuple[list[SpendingRow], Place | None]:
     after = {f"after_{number}": name for number, name in enumerate(place or ("",) * len(kinds))}
     calls = f"SELECT * FROM ({_OF_ALL}) WHERE ({_quoted(kinds)}) > ({', '.join(f':{name}' for name in after)})"
     query = _summed(calls, kinds, f"ORDER BY {_quoted(kinds)} LIMIT {_SLICE_ROWS}")
@@ -142,7 +142,9 @@ def _names_after(
     return rows, tuple(rows[-1].values())[: len(kinds)] if len(rows) == _SLICE_ROWS else None
 
 
-def _rows(conn: sqlite3.Connection, kinds: list[str], query: str, period: Period, **values: str) -> Iterator[Row]:
+def _rows(
+    conn: sqlite3.Connection, kinds: list[str], query: str, period: Period, **values: str
+) -> Iterator[SpendingRow]:
     columns = columns_of(kinds)
     found = conn.execute(query, {**period._asdict(), **values})
     while chunk := found.fetchmany(_CHUNK_ROWS):
@@ -152,7 +154,7 @@ def _rows(conn: sqlite3.Connection, kinds: list[str], query: str, period: Period
         yield from rows
 
 
-def _name_users(conn: sqlite3.Connection, rows: list[Row], field: str) -> None:
+def _name_users(conn: sqlite3.Connection, rows: list[SpendingRow], field: str) -> None:
     """Replace the ids of accounts by their addresses. In the query itself, this takes as long as all sums."""
     ids = orjson.dumps([row[field] for row in rows]).decode()
     query = "SELECT id, email FROM accounts WHERE id IN (SELECT value FROM json_each(?))"

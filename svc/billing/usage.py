@@ -19,13 +19,13 @@ _MOST_OVERRUN_MICROS = 10**15
 
 
 # The account's id, the key's id (None for a session), the model, the day in UTC (2026-09-21), and the account's group
-# or "".
-Row = tuple[str, str | None, str, str, str]
+# or "". The day is that on which the call is settled, which may be in a later month than its hold.
+UsagePlace = tuple[str, str | None, str, str, str]
 
 
 def add_call(
     tx: sqlite3.Connection,
-    row: Row,
+    place: UsagePlace,
     input_tokens: int,
     output_tokens: int,
     cost_micros: int,
@@ -33,7 +33,7 @@ def add_call(
     cached_input_tokens: int = 0,
 ) -> None:
     """Add a call, or several, to the usage of their day, unless the account is deleted."""
-    account_id, key_id, model, day, group = row
+    account_id, key_id, model, day, group = place
     key = (account_id, day, model, key_id or "", group)
     values = (*key, requests, input_tokens, output_tokens, cost_micros, cached_input_tokens)
     # UPDATE first: nearly every call adds to a row, and an upsert takes half as long again. By the primary key: SQLite
@@ -107,16 +107,16 @@ OF_DELETED = """
 """
 
 
-class UsageCounter(WriteBuffer[Row, list[int]]):
-    """The free calls that are not written yet: requests, input, output and cached input tokens by row."""
+class UsageCounter(WriteBuffer[UsagePlace, list[int]]):
+    """The free calls that are not written yet: requests, input, output and cached input tokens by place."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db, _add_counts)
 
-    def count(self, row: Row, input_tokens: int, output_tokens: int, cached_input_tokens: int) -> None:
-        counts = self.pending.get(row)
+    def count(self, place: UsagePlace, input_tokens: int, output_tokens: int, cached_input_tokens: int) -> None:
+        counts = self.pending.get(place)
         if counts is None:
-            self.put(row, [1, input_tokens, output_tokens, cached_input_tokens])
+            self.put(place, [1, input_tokens, output_tokens, cached_input_tokens])
             return
         counts[0] += 1
         counts[1] += input_tokens
@@ -124,6 +124,6 @@ class UsageCounter(WriteBuffer[Row, list[int]]):
         counts[3] += cached_input_tokens
 
 
-def _add_counts(tx: sqlite3.Connection, calls: list[tuple[Row, list[int]]]) -> None:
-    for row, (requests, input_tokens, output_tokens, cached_input_tokens) in calls:
-        add_call(tx, row, input_tokens, output_tokens, 0, requests, cached_input_tokens)
+def _add_counts(tx: sqlite3.Connection, calls: list[tuple[UsagePlace, list[int]]]) -> None:
+    for place, (requests, input_tokens, output_tokens, cached_input_tokens) in calls:
+        add_call(tx, place, input_tokens, output_tokens, 0, requests, cached_input_tokens)

@@ -122,8 +122,8 @@ def book(
 
     A credit of 5 dollars or more makes the account pro. `call` is the model, input tokens, output tokens, request id,
     key id, cached input tokens and month. Raises ApiError `invalid_value` if the wallet would be over its bound,
-    `insufficient_funds` if less is available, and sqlite3.IntegrityError for a reference that was booked before or a
-    deleted account.
+    and `insufficient_funds` if less is available. Raises sqlite3.IntegrityError for a reference that was booked before
+    or a deleted account.
     """
     kind = "credit" if amount_micros > 0 else "debit"
     led_id = new_id("led", now_seconds, random.randbytes)

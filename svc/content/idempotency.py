@@ -59,44 +59,44 @@ def kept(conn: sqlite3.Connection, place: Place, now_seconds: float) -> Kept | N
     return row and Kept(**{**dict(row), "headers": orjson.loads(row["headers"])})
 
 
-def chunk(conn: sqlite3.Connection, account_id: str, key_id: str, number: int) -> bytes | None:
+def chunk(conn: sqlite3.Connection, account_id: str, claim_id: str, number: int) -> bytes | None:
     """Return the chunk `number` (from 0) of a kept answer. None after the last one, and if the answer was deleted."""
     query = "SELECT content FROM idempotency_chunks WHERE account_id = ? AND key_id = ? AND number = ?"
-    row = conn.execute(query, (account_id, key_id, number)).fetchone()
+    row = conn.execute(query, (account_id, claim_id, number)).fetchone()
     return row and bytes(row["content"])
 
 
 # --- the course of a request
 
 
-def claim(tx: sqlite3.Connection, place: Place, key_id: str, body_sha256: bytes, now_seconds: float) -> None:
+def claim(tx: sqlite3.Connection, place: Place, claim_id: str, body_sha256: bytes, now_seconds: float) -> None:
     """Claim `place` for a request, and reserve room for its answer. Raises ApiError `quota_exceeded`."""
     account_id = place.account_id
-    quota.reserve(tx, account_id, key_id, quota.ROW_BYTES + RESERVED_BYTES)
+    quota.reserve(tx, account_id, claim_id, quota.ROW_BYTES + RESERVED_BYTES)
     # What is there has expired, or belongs to a call that failed and is not settled yet.
     tx.execute("UPDATE idempotency_keys SET place = NULL WHERE account_id = ? AND place = ?", place)
-    columns = {"id": key_id, "account_id": account_id, "place": place.hashed, "body_sha256": body_sha256}
+    columns = {"id": claim_id, "account_id": account_id, "place": place.hashed, "body_sha256": body_sha256}
     with refusals():
         _TABLE.insert(tx, {**columns, "claimed_at": now_seconds})
 
 
-def reserve_more(tx: sqlite3.Connection, account_id: str, key_id: str, size: int) -> None:
+def reserve_more(tx: sqlite3.Connection, account_id: str, claim_id: str, size: int) -> None:
     """Reserve room for an answer of `size` bytes. Raises ApiError `quota_exceeded`."""
-    quota.release(tx, account_id, key_id)
-    quota.reserve(tx, account_id, key_id, quota.ROW_BYTES + size)
+    quota.release(tx, account_id, claim_id)
+    quota.reserve(tx, account_id, claim_id, quota.ROW_BYTES + size)
 
 
-def add_chunks(tx: sqlite3.Connection, account_id: str, key_id: str, first: int, chunks: Sequence[bytes]) -> None:
+def add_chunks(tx: sqlite3.Connection, account_id: str, claim_id: str, first: int, chunks: Sequence[bytes]) -> None:
     """Store chunks of an answer, from the number `first`."""
     statement = "INSERT INTO idempotency_chunks (account_id, key_id, number, content) VALUES (?, ?, ?, ?)"
     with refusals():
-        tx.executemany(statement, [(account_id, key_id, number, part) for number, part in enumerate(chunks, first)])
+        tx.executemany(statement, [(account_id, claim_id, number, part) for number, part in enumerate(chunks, first)])
 
 
 def keep(
     tx: sqlite3.Connection,
     account_id: str,
-    key_id: str,
+    claim_id: str,
     *,
     status: int,
     headers: Mapping[str, str],
@@ -108,7 +108,7 @@ def keep(
     Without a `size`, or if its conversation is deleted, the answer is not kept, and a repeat is refused. A second call
     changes nothing.
     """
-    quota.release(tx, account_id, key_id)
+    quota.release(tx, account_id, claim_id)
     conversation_id = headers.get("x-service-conversation")
     if conversation_id is not None:
         query = "SELECT 1 FROM conversations WHERE account_id = ? AND id = ?"
@@ -120,32 +120,32 @@ def keep(
     written = orjson.dumps(headers).decode()
     # An account that is being deleted has no claims.
     if (
-        tx.execute(statement, (status, written, size, conversation_id, account_id, key_id)).rowcount
+        tx.execute(statement, (status, written, size, conversation_id, account_id, claim_id)).rowcount
         and size is not None
     ):
-        add_chunks(tx, account_id, key_id, *rest)
+        add_chunks(tx, account_id, claim_id, *rest)
 
 
-def start_run(tx: sqlite3.Connection, account_id: str, key_id: str, run_id: str) -> None:
+def start_run(tx: sqlite3.Connection, account_id: str, claim_id: str, run_id: str) -> None:
     """Note the agent run that a claim has started."""
-    quota.release(tx, account_id, key_id)
+    quota.release(tx, account_id, claim_id)
     statement = "UPDATE idempotency_keys SET status = 200, headers = '{}', run_id = ? WHERE account_id = ? AND id = ?"
-    tx.execute(statement, (run_id, account_id, key_id))
+    tx.execute(statement, (run_id, account_id, claim_id))
 
 
-def release(tx: sqlite3.Connection, account_id: str, key_id: str) -> None:
+def release(tx: sqlite3.Connection, account_id: str, claim_id: str) -> None:
     """Release a claim without an answer, so that a repeat runs again. `delete_released` deletes it with its chunks."""
-    quota.release(tx, account_id, key_id)
-    tx.execute(f"{_RELEASE} AND account_id = ? AND id = ?", (account_id, key_id))
+    quota.release(tx, account_id, claim_id)
+    tx.execute(f"{_RELEASE} AND account_id = ? AND id = ?", (account_id, claim_id))
 
 
 # --- deletion
 
 
-def _forget(tx: sqlite3.Connection, account_id: str, key_id: str) -> None:
+def _forget(tx: sqlite3.Connection, account_id: str, claim_id: str) -> None:
     """Delete a chunk of a kept answer. Its key stays, so that a repeat is not charged: it is refused."""
-    tx.execute("UPDATE idempotency_keys SET size = NULL WHERE account_id = ? AND id = ?", (account_id, key_id))
-    tx.execute(_DELETE_CHUNK, (account_id, key_id))
+    tx.execute("UPDATE idempotency_keys SET size = NULL WHERE account_id = ? AND id = ?", (account_id, claim_id))
+    tx.execute(_DELETE_CHUNK, (account_id, claim_id))
 
 
 _OF_CONVERSATION = """
@@ -161,10 +161,10 @@ def release_all(tx: sqlite3.Connection) -> None:
     tx.execute(_RELEASE)
 
 
-def _delete(tx: sqlite3.Connection, account_id: str, key_id: str) -> None:
+def _delete(tx: sqlite3.Connection, account_id: str, claim_id: str) -> None:
     """Delete a chunk of a kept answer, and after the last one its row."""
-    if not tx.execute(_DELETE_CHUNK, (account_id, key_id)).rowcount:
-        _TABLE.delete(tx, account_id, key_id)
+    if not tx.execute(_DELETE_CHUNK, (account_id, claim_id)).rowcount:
+        _TABLE.delete(tx, account_id, claim_id)
 
 
 _RELEASED = "SELECT account_id, id FROM idempotency_keys WHERE claimed_at = 0 LIMIT 1"

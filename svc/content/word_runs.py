@@ -8,7 +8,7 @@ tidy_some -> eight runs of one level become one of the next level, a few blocks 
 remove -> fresh rows are deleted at once, other lines of a deleted text when the account's runs are rewritten
 (`word_purges`)
 
-A step of a merge moves the first lines of its runs to the end of the new run, so each line is always in a run. A block
+A step of a merge moves the first lines of its runs to the end of the new run. So each line is always in a run. A block
 is deleted when all its lines have moved. Until then some of them are in two runs, which changes no search.
 """
 

@@ -50,7 +50,7 @@ def words_of(text: str) -> Iterator[str]:
 def indexed_words(text: str) -> set[str]:
     """Return the words of `text` for the index.
 
-    In a script without spaces these are pairs of neighbours, and the last sign with a blank: a single sign is found as
+    In a script without spaces these are pairs of neighbours, and the last sign with a blank. A single sign is found as
     the beginning of a pair.
     """
     found: set[str] = set()

@@ -1,8 +1,8 @@
 """Anthropic's marks of what a model server should cache: `cache_control` of messages, parts, tools and tool calls.
 
 To write to the cache may cost more than other input. So a model with a price gets them only if the catalog says so
-(`cache_control = true`), and for an hour only if it has a price for that. Other spellings of these names are left out:
-a proxy in Go ignores case.
+(`cache_control = true`). It gets them for an hour only if it has a price for that. Other spellings of these names are
+left out: a proxy in Go ignores case.
 """
 
 from collections.abc import Callable, Collection

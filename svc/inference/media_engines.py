@@ -81,8 +81,8 @@ class _Unbuffered(io.FileIO):
 class MediaEngines:
     """The engines for images and speech. Large answers are stored in unnamed files in `folder`.
 
-    The limits of open requests are by the kind of the model, and separate for users' own providers, so that silent ones
-    do not block paid calls. Answers are parsed one at a time: each may have 48 MiB.
+    The limits of open requests are by the kind of the model. Users' own providers have separate ones, so that silent
+    ones do not block paid calls. Answers are parsed one at a time: each may have 48 MiB.
     """
 
     engines: Engines

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from svc.billing import more_funds, wallet
-from svc.billing.usage import Row, UsageCounter, add_call, add_overrun
+from svc.billing.usage import UsageCounter, UsagePlace, add_call, add_overrun
 from svc.db import Database
 from svc.errors import ApiError, CallerStopped, ClientGone, UpstreamFault
 from svc.groups import Group
@@ -267,13 +267,13 @@ class PaidCall:
             return
         self._bill, self.cost_micros = bill, charged_micros
         used = (bill.input_tokens, bill.output_tokens, charged_micros, 1, bill.cached_input_tokens)
-        add_call(tx, self._usage_row(now_seconds), *used)
+        add_call(tx, self._usage_place(now_seconds), *used)
         self.log_fields["cost_micros"] = charged_micros
         if overrun_micros := bill.cost_micros - charged_micros:  # the operator's loss
             self.log_fields["overrun_micros"] = overrun_micros
             add_overrun(tx, day_of(now_seconds), self._model.id, overrun_micros)
 
-    def _usage_row(self, now_seconds: float) -> Row:
+    def _usage_place(self, now_seconds: float) -> UsagePlace:
         payer = self._payer
         group = payer.group.name if payer.group else ""
         return (payer.account_id, payer.key_id, self._model.id, day_of(now_seconds), group)
@@ -288,7 +288,7 @@ class PaidCall:
         if not self.paid:
             bill = self.bill()
             used = (bill.input_tokens, bill.output_tokens, bill.cached_input_tokens)
-            engines.usage.count(self._usage_row(engines.clock()), *used)
+            engines.usage.count(self._usage_place(engines.clock()), *used)
         if bill is not None:
             if bill.cost_micros > self.cost_micros:
                 engines.metrics.count_overrun(bill.cost_micros - self.cost_micros)

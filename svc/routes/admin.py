@@ -116,7 +116,7 @@ _FILTERS = (
 )
 _SORT = Parameter(
     "sort",
-    "What comes first: the newest account, the last one seen, or the one that spent most in this month or stores most.",
+    "The account that is listed first: the newest, the last seen, or the one that spent or stores most.",
     one_of(*users.ORDERS),
     default="created",
 )

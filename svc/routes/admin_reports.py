@@ -46,7 +46,7 @@ _SIGN_IN = json_object(
 )
 _USAGE_ROW = json_object(
     "SpendingRow",
-    "The sums of one kind, with its name in `key`. With two kinds, each has its name in a field of its own.",
+    "The sums of one kind, with its name in `key`. With two kinds, each has its name in its own field.",
     key=string.about("An email address, a model, a group, the id of an API key, or a day.").optional(),
     user=string.about("An email address, or `(deleted user_…)`, the id of a deleted account.").optional(),
     model=string.optional(),

@@ -61,8 +61,8 @@ class KeyChanges(NamedTuple):
 
 @describes(
     "Create an API key",
-    "A key never expires. It has all rights of its account except to delete it. A session or another key can create "
-    "it.",
+    "A key never expires. It can do what its account can, but not change the sign-in, delete the account or "
+    "administer. A session or another key can create it.",
     answer=Answer("The key. It is shown only once.", _NEW_API_KEY, 201),
     errors=[NO_ROOM],
 )

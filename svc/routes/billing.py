@@ -72,7 +72,7 @@ _DAY = json_object(
     "Day",
     id=string.about("A value for `after`: the day and the model, or the day and the key.", "2026-09-21:builtin/echo"),
     day=string.about("The day in UTC.", "2026-09-21", format="date"),
-    requests=whole.about(example=1, minimum=1),
+    requests=whole.about("The number of model calls; an agent run has one for each step.", 1, minimum=1),
     input_tokens=6,
     output_tokens=5,
     cost_micros=MICROS.about(example=11),

@@ -115,7 +115,7 @@ async def delete_provider(request: Request, caller: Caller, provider_id: str) ->
 @describes(
     "Test a provider",
     "Requests the provider's list of models, for at most 3 seconds. Then it sends an empty request in each format, for "
-    "at most 3 seconds: the refusal shows whether the provider answers the format, and costs no tokens. The test does "
+    "at most 3 seconds. The refusal shows whether the provider answers the format, and costs no tokens. The test does "
     "not count as a chat request.",
     answer=Answer("The provider works.", _PROVIDER_TEST),
     errors=[

@@ -13,7 +13,7 @@ from svc.routes.schemas.common import STORAGE, TEXTS
 from svc.server import status
 from svc.server.interface import Answer, Content, Operation, Refusal, bearer, item_id
 from svc.server.openapi import document as openapi_document
-from svc.server.web import JsonResponse, Request, Response, Row
+from svc.server.web import JsonResponse, Request, Response, RouteRow
 from svc.shapes import json_object, mapping, one_of, string
 from svc.version import VERSION
 
@@ -101,6 +101,6 @@ async def get_openapi(request: Request) -> Response:
     return JsonResponse(await asyncio.to_thread(request.state.interface))
 
 
-def document(routes: Iterable[Row], base_url: str) -> dict[str, Any]:
+def document(routes: Iterable[RouteRow], base_url: str) -> dict[str, Any]:
     tags = dict(re.findall(r"^## (.+)\n\n(.+)$", (TEXTS / "sections.md").read_text(), re.MULTILINE))
     return openapi_document(routes, {**_INFO, "version": VERSION}, tags, _IDS, TEXTS, base_url)

@@ -78,7 +78,7 @@ SETTINGS = json_object(
     deletion_enabled=boolean.about("Whether users may delete their accounts.", True),
     retention=json_object(
         "Retention",
-        "How long the operator keeps what nobody uses. Null means without a limit.",
+        "How long the operator keeps unused content. Null means without a limit.",
         conversations_days=_DAYS.about("After so many days without a new message a conversation is deleted."),
         runs_days=_DAYS.about("So many days after its end an agent run is deleted."),
         files_days=_DAYS.about("After so many days without a change an artifact is deleted."),

@@ -31,7 +31,7 @@ from svc.server.interface import (
     operation_of,
 )
 from svc.server.limits import KIB, MIB
-from svc.server.web import DEFAULT_LIMIT, MOST_ITEMS, PAGE_LIMIT, Row, in_anthropic_format
+from svc.server.web import DEFAULT_LIMIT, MOST_ITEMS, PAGE_LIMIT, RouteRow, in_anthropic_format
 from svc.shapes import ABSENT, Component, Schema, Shape, one_of, string, whole
 
 # --- what every operation has
@@ -43,7 +43,7 @@ _ANTHROPIC_REQUEST_ID = named_header(
 _EVERYWHERE = {
     "x-request-id": named_header(
         "RequestId",
-        "The id of this request, also in the log: the caller's own `x-request-id` if it has 1 to 128 visible ASCII "
+        "The id of this request, also in the log. It is the caller's `x-request-id` if that has 1 to 128 visible ASCII "
         "characters, else a new one.",
         _REQUEST_ID,
     ),
@@ -130,7 +130,7 @@ HTML = Content(string.about(contentMediaType="text/html"))
 
 
 def document(
-    routes: Iterable[Row],
+    routes: Iterable[RouteRow],
     info: Mapping[str, Any],
     tags: Mapping[str, str],
     ids: Mapping[str, Parameter],

@@ -17,7 +17,7 @@ from svc.server.state import Request as Request
 from svc.shapes import integer
 
 Endpoint = Callable[[Request], Awaitable[Response | None]]  # None is the status 204
-Row = tuple[str, str, Endpoint]
+RouteRow = tuple[str, str, Endpoint]
 T = TypeVar("T")
 DEFAULT_LIMIT, MOST_ITEMS = 20, 100
 PAGE_LIMIT = integer(1, MOST_ITEMS)
@@ -27,7 +27,7 @@ _JSON_HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no
 class Routes:
     """The table of endpoints, as Starlette's routes. Paths without parameters are found in a dictionary."""
 
-    def __init__(self, table: Iterable[Row]) -> None:
+    def __init__(self, table: Iterable[RouteRow]) -> None:
         """Raises TypeError if a handler does not take the ids in its path."""
         self.all = [Route(path, endpoint, methods=methods.split(", ")) for methods, path, endpoint in table]
         for route in self.all:

@@ -222,8 +222,8 @@ class Pulse:
         return (await self.longest_ms())[0]
 
     async def longest_ms(self) -> tuple[float, float]:
-        """Of the loop and of a transaction, of CPU time, since it was asked for the last time; infinite where the loop
-        does not even come to the signal."""
+        """Return the longest delay of the loop and of a transaction, in CPU time, since the last call. It is infinite
+        if the loop does not reach the signal."""
         self._file.unlink(missing_ok=True)
         self._server.send_signal(signal.SIGUSR1)
         with contextlib.suppress(TimeoutError):

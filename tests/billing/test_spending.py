@@ -35,8 +35,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def slices(conn: sqlite3.Connection, period: spending.Period, kinds: list[str]) -> list[spending.Row]:
-    found, place = list[spending.Row](), None
+def slices(conn: sqlite3.Connection, period: spending.Period, kinds: list[str]) -> list[spending.SpendingRow]:
+    found, place = list[spending.SpendingRow](), None
     while True:
         rows, place = spending.rows_after(conn, period, kinds, place)
         found += rows

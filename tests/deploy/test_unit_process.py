@@ -79,8 +79,8 @@ def forbidden_calls() -> list[str]:
 
 @pytest.mark.timeout(180)
 async def test_a_server_works_inside_the_limits_of_the_unit(tmp_path: Path) -> None:
-    """Every system call that the filter refuses gets its EPERM, memory is never both written and run, and no family of
-    addresses and no folder is used but the unit's."""
+    """Every system call that the filter refuses gets EPERM, and memory is never both writable and executable. Only the
+    unit's address families and folders can be used."""
     forbidden = forbidden_calls()
     assert {"mount", "ptrace", "setuid", "reboot", "bpf"} <= set(forbidden) and "read" not in forbidden
     names = ",".join(f"?{name}" for name in forbidden)

@@ -1,5 +1,5 @@
-"""Images for models that are known not to read any, and PDFs for servers of chat completions: refused at once, or
-replaced in the results of tools.
+"""Images for models that are known not to read any, and PDFs for servers of chat completions. They are refused at once,
+or replaced in the results of tools.
 """
 
 from collections.abc import AsyncIterator

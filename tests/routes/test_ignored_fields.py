@@ -1,5 +1,5 @@
-"""What a model with a price does not get is named or refused, in all formats, as JSON and as a stream, by key and in a
-session.
+"""Fields that a model with a price does not get are named or refused. The tests use all formats, JSON and streams, keys
+and sessions.
 """
 
 import dataclasses

@@ -290,7 +290,9 @@ async def test_key_can_do_all_that_a_session_can_but_change_the_sign_in(service:
         assert answer.status_code != 401, f"{method} {path}"
         if answer.status_code == 403:
             refused.add((method, path))
-    assert refused == {tuple(row.split()) for row in NOT_BY_KEY.split(",")}
+    assert refused == {tuple(row.split()) for row in NOT_BY_KEY.split(",")}, (
+        "guard these with signed_in alone, or list them in NOT_BY_KEY"
+    )
 
 
 async def test_fields_set_by_the_service_are_ignored(service: Service, mine: Person, theirs: Person) -> None:

@@ -63,7 +63,7 @@ def person(
 class StandIn:
     """`requests` counts them by path; `faults` strike by path: a status, HANG, DROP, FLOOD, or the bytes of a body.
 
-    `metadata` and `claims` replace parts of the discovery document and of ID tokens (None leaves one out), `sign` makes
+    `metadata` and `claims` replace parts of the discovery document and of ID tokens (None leaves one out). `sign` makes
     tokens out of claims, `keys` is the JWKS.
     """
 

@@ -111,7 +111,7 @@ def response_steps(template: str, method: str, status: int) -> tuple[str, ...]:
     """Where the answer of that status stands. Raises AssertionError where the document does not know it."""
     known = DOCUMENT["paths"][template][method.lower()]["responses"]
     key = next((key for key in (str(status), f"{status // 100}XX") if key in known), None)
-    assert key is not None, f"{method} {template} answered {status}, the document knows {sorted(known)}"
+    assert key is not None, f"{method} {template}: {status} is not of {sorted(known)}; add a Refusal to its `errors`"
     if "$ref" in known[key]:
         return _steps(known[key]["$ref"])
     return ("paths", template, method.lower(), "responses", key)

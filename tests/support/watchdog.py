@@ -1,8 +1,8 @@
 """Watches that no step of the application holds up the event loop: CPU time of this thread, so a busy machine does not
 count.
 
-A step is what runs between two waits. It belongs to a request, measured where the application is called, or to a task
-or callback of the application, known by the context that it inherits. What the test itself computes is none.
+A step is what runs between two waits. It belongs to a request, measured where the application is called. Or it
+belongs to a task or callback of the application, known by the context that it inherits. What the test itself computes is none.
 """
 
 import asyncio

@@ -116,7 +116,7 @@ class ChunkWriter:
     def feed(self, raw: Chunk | TextChunks) -> Sequence[Chunk | TextChunks]:
         """Return the chunks to send for a raw chunk, for several that repeat one, or for a raw `chat.completion`.
 
-        Raises UpstreamFault: `status` for an error object, `cut` for a choice that broke off, `invalid` for an answer
+        Raises UpstreamFault: `status` for an error object, `cut` for a choice that broke off. `invalid` is an answer
         that is too long or not valid JSON.
         """
         chunks = self._read_repeats(raw) if isinstance(raw, TextChunks) else self._read(raw, raw)

@@ -154,8 +154,8 @@ _COUNTED: dict[str, Shape[Any]] = {
     "thinking": passed_on(
         {"type": one_of("enabled", "adaptive", "disabled"), "budget_tokens": whole},
         "Whether the answer has `thinking` blocks. Without an effort in `output_config`, `budget_tokens` is sent as "
-        "`reasoning_effort`: up to 1,024 as minimal, 2,048 as low, 8,192 as medium, 16,384 as high, 32,768 as xhigh, "
-        "and more as max. `display` changes nothing.",
+        "`reasoning_effort`. Up to 1,024 is minimal, 2,048 low, 8,192 medium, 16,384 high, 32,768 xhigh, "
+        "and more is max. `display` changes nothing.",
         required=("type",),
     ),
     "output_config": passed_on(

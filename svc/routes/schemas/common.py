@@ -51,8 +51,8 @@ def id_of(prefix: str) -> Shape[str]:
 IGNORED_HEADERS = {
     "x-service-ignored-fields": named_header(
         "IgnoredFields",
-        "The fields that were left out of the request to the operator's model server, separated by commas: at a model "
-        "with a price those whose cost the service cannot know, and fields with which a proxy would ask elsewhere.",
+        "The fields that were left out of the request to the operator's model server, separated by commas. At a model "
+        "with a price they include those of unknown cost. Fields that direct a proxy elsewhere are always left out.",
         string,
         "service_tier, extra_body.api_base",
         required=False,
@@ -69,11 +69,11 @@ OTHER_PRICE = Refusal(
     "unsupported_value",
     "web_search_options cannot be used with this model here: the model server charges for it apart. Leave it out.",
     "web_search_options",
-    "The model has a price, and the request demands what the model server charges apart: `web_search_options`, "
-    "`plugins`, `search_parameters`, other `modalities` than text, or a hosted tool by `tool_choice`.",
+    "The model has a price, and the request has `web_search_options`, `plugins`, `search_parameters`, other "
+    "`modalities` than text, or a hosted tool by `tool_choice`. The model server charges them apart.",
 )
 OWN_PROVIDERS_DISABLED = Refusal(
-    "own_providers_disabled", when="The operator allows the account no providers of its own."
+    "own_providers_disabled", when="The operator does not allow the account to use own providers."
 )
 NO_MODEL = (
     Refusal("model_not_found", param="model", when="There is no such model, or the account's group may not use it."),

@@ -113,8 +113,8 @@ def check_length(found: str, param: str, most: int) -> None:
 _VOICE_NAME = text(200, least=1)
 _OWN_VOICE = passed_on({"id": _VOICE_NAME}, required=("id",))  # OpenAI's form for custom voices
 _VOICE = by_type("the name of a voice, such as alloy", {str: _VOICE_NAME, dict: _OWN_VOICE}).about(
-    f"The name of a voice, in any case; null means `alloy`. Built-in voices: {', '.join(VOICES)}, and languages by "
-    f"their codes, such as {', '.join(LANGUAGES)}. Model servers have others.",
+    f"The name of a voice, in any case; null means `alloy`. Built-in voices: {', '.join(VOICES)}. Languages by code: "
+    f"{', '.join(LANGUAGES)}. Model servers have others.",
     examples=[*VOICES, *LANGUAGES],
 )
 _FORMAT = matching(re.compile(r"[a-z0-9_-]{1,32}"), "the name of a format, such as wav", 32)

@@ -33,7 +33,7 @@ _TOOL_USE = kind_of(
     name="calculate",
     input=mapping.about("Empty if the model did not write a JSON object.", {"expression": "12 * (3 + 4)"}),
 )
-_SIGNATURE = string.about("Proves to the model server that the thinking is its own. Empty if it signs nothing.")
+_SIGNATURE = string.about("Shows the model server that it wrote this thinking. Empty if it signs nothing.")
 _THINKING = kind_of("MessagesThinkingBlock", "thinking", thinking=string, signature=_SIGNATURE)
 _REDACTED = kind_of("MessagesRedactedBlock", "redacted_thinking", data=string.about("Only the model server reads it."))
 _BLOCK = variants(_TEXT, _TOOL_USE, _THINKING, _REDACTED)

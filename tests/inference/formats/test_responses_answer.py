@@ -188,13 +188,17 @@ def test_usage_has_the_details_of_the_model_server() -> None:
 
 
 def said(response: dict[str, Any]) -> dict[str, str]:
-    """All text of each kind of item, and all calls."""
+    """Return all text of each kind of item and part, and all calls.
+
+    Refusals are apart: a chat message does not keep the order of its content and its refusal.
+    """
     found: dict[str, str] = {}
     for item in response["output"]:
         parts = item.get("content", [item])
-        for text in (part.get("text", part.get("refusal", part.get("input", part.get("arguments")))) for part in parts):
-            kind = item["type"] + parts[0].get("refusal", "")[:0] + str(item.get("name"))
-            found[kind] = found.get(kind, "") + text
+        for part in parts:
+            field = next(name for name in ("text", "refusal", "input", "arguments") if name in part)
+            kind = f"{item['type']} {field} {item.get('name')}"
+            found[kind] = found.get(kind, "") + part[field]
     return found
 
 
@@ -224,6 +228,7 @@ def reasoning_values(raw: dict[str, Any]) -> list[Any]:
 
 
 @given(raws=st.lists(raw_chunk, max_size=6))
+@example(raws=[{"choices": [{"delta": {"refusal": "1"}}]}, {"choices": [{"delta": {"content": "0"}}]}])
 def test_a_whole_answer_is_the_stream_s_response(raws: list[Any]) -> None:
     try:
         whole = writer()
