@@ -7,11 +7,12 @@ again with each request, so a refusal would end the session.
 import base64
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from svc.errors import invalid_value
 from svc.inference.catalog import Model
+from svc.inference.server_formats.chat_parts import base64_of
 
 
 class _Unread(NamedTuple):
@@ -23,9 +24,28 @@ class _Unread(NamedTuple):
     message: str
 
 
-_Finder = Callable[[dict[str, Any]], _Unread | None]  # of a part
+class Pdf(NamedTuple):
+    """A PDF of a request: its part, the place of the part, and its content in base64."""
+
+    part: dict[str, Any]
+    param: str
+    in_result: bool
+    name: str
+    content: str
+
+
+class UnreadPdfs(Exception):
+    """The request has PDFs for a server of chat completions, which gets their texts."""
+
+    def __init__(self, pdfs: list[Pdf]) -> None:
+        super().__init__()
+        self.pdfs = pdfs
+
+
+_Placed = tuple[dict[str, Any], str, bool]
+_PDF_TYPE = "application/pdf"
 _NO_IMAGE = ("[An image, which this model cannot read.]", "cannot read images. Leave the image out")
-_NO_FILE = ("[A document, which this model cannot read.]", "reads plain text only, no PDF documents. Send its text")
+_NO_FILE = ("[A document, which this model cannot read.]", "reads texts, and PDFs as base64. Send one of them")
 # The types of images and documents in chat, Responses and Messages.
 _IMAGES = {
     "image_url": _Unread("image_url", "text", *_NO_IMAGE),
@@ -51,20 +71,63 @@ def check_images(model: Model, messages: Any, param: str) -> None:
     """
     if reads_images(model):
         return
-    _check(model, messages, param, lambda part: _IMAGES.get(part.get("type") or ""))
+    for part, place, in_result in _parts(messages, param):
+        if unread := _IMAGES.get(part["type"]):
+            _replace(model, unread, part, place, in_result)
 
 
-def check_documents(model: Model, messages: Any, param: str) -> None:
-    """Do the same for documents that are no plain text, if the server of `model` has the format of chat."""
-    if model.api == "chat":
-        _check(model, messages, param, _document)
+def check_documents(model: Model, messages: Any, param: str, *, reads_pdfs: bool = False) -> None:
+    """Do the same for documents that are no plain text, if the server of `model` has the format of chat.
+
+    With `reads_pdfs`, raise UnreadPdfs for PDFs.
+    """
+    if model.api != "chat":
+        return
+    pdfs = []
+    for part, place, in_result in _parts(messages, param):
+        if unread := _document(part):
+            if reads_pdfs and (pdf := _pdf(part, f"{place}.{unread.field}".rstrip("."), in_result)):
+                pdfs.append(pdf)
+            else:
+                _replace(model, unread, part, place, in_result)
+    if pdfs:
+        raise UnreadPdfs(pdfs)
+
+
+def check_files(model: Model, messages: Any, param: str) -> None:
+    """Raise UnreadPdfs for PDFs in a chat request to a server of chat, if `model` is known not to read images.
+
+    Models that read images read the pages of PDFs, too. Other files are passed on.
+    """
+    if model.api != "chat" or reads_images(model):
+        return
+    found = [_pdf(part, f"{place}.file", in_result) for part, place, in_result in _parts(messages, param)]
+    if pdfs := [pdf for pdf in found if pdf]:
+        raise UnreadPdfs(pdfs)
 
 
 def _document(part: dict[str, Any]) -> _Unread | None:
-    kind = part.get("type")
+    kind = part["type"]
     if kind == "document":
         return None if part["source"]["type"] in ("text", "content") else _DOCUMENT
     return _FILE if kind == "input_file" and text_of_file(part) is None else None
+
+
+def _pdf(part: dict[str, Any], param: str, in_result: bool) -> Pdf | None:
+    """Return the PDF of a part of any format, or None if it has none with its data."""
+    kind = part["type"]
+    file = part if kind in ("input_file", "document") else part.get("file") if kind == "file" else None
+    if not isinstance(file, dict):
+        return None
+    source = file.get("source")
+    if kind == "document" and isinstance(source, dict):
+        media_type, content = source.get("media_type"), source.get("data")
+    else:
+        media_type, content = base64_of(file.get("file_data")) or (None, None)
+    if media_type != _PDF_TYPE or not isinstance(content, str):
+        return None
+    name = file.get("title" if kind == "document" else "filename")
+    return Pdf(part, param, in_result, name if isinstance(name, str) and name else "document.pdf", content)
 
 
 def text_of_file(part: dict[str, Any]) -> str | None:
@@ -75,25 +138,37 @@ def text_of_file(part: dict[str, Any]) -> str | None:
     return None
 
 
-def _check(model: Model, messages: Any, param: str, find: _Finder) -> None:
+def replace_part(part: dict[str, Any], kind: str, text: str) -> None:
+    """Make a text of the type `kind` of a part, which keeps its mark of what to cache."""
+    marked = {name: part[name] for name in ("cache_control",) if name in part}
+    part.clear()
+    part.update({"type": kind, "text": text, **marked})
+
+
+def _replace(model: Model, unread: _Unread, part: dict[str, Any], place: str, in_result: bool) -> None:
+    if not in_result:
+        message = f"{model.id} {unread.message}, or choose another model."
+        raise invalid_value(message, f"{place}.{unread.field}".rstrip("."))
+    replace_part(part, unread.text_type, unread.in_place)
+
+
+def _parts(messages: Any, param: str) -> Iterator[_Placed]:
+    """Yield each part with a type, its place, and whether it is in the result of a tool."""
     for place, message in enumerate(messages if isinstance(messages, list) else ()):
         for field in ("content", "output"):
             if type(parts := message.get(field)) is list:
                 in_result = message.get("role") == "tool" or message.get("type") in _RESULTS
-                _check_parts(model, parts, f"{param}[{place}].{field}", in_result, find)
+                yield from _nested(parts, f"{param}[{place}].{field}", in_result)
 
 
-def _check_parts(model: Model, parts: list[dict[str, Any]], param: str, in_result: bool, find: _Finder) -> None:
+def _nested(parts: list[dict[str, Any]], param: str, in_result: bool) -> Iterator[_Placed]:
     for place, part in enumerate(parts):
-        at, kind = f"{param}[{place}]", part.get("type")
+        kind = part.get("type") if type(part) is dict else None
+        if type(kind) is not str:  # inside a part that is passed on unchecked
+            continue
+        at = f"{param}[{place}]"
+        yield part, at, in_result
         inner = part.get("source") if kind == "document" else part
-        if (unread := find(part)) and in_result:
-            marked = {name: part[name] for name in ("cache_control",) if name in part}
-            part.clear()
-            part.update({"type": unread.text_type, "text": unread.in_place, **marked})
-        elif unread:
-            message = f"{model.id} {unread.message}, or choose another model."
-            raise invalid_value(message, f"{at}.{unread.field}".rstrip("."))
-        elif isinstance(inner, dict) and type(nested := inner.get("content")) is list:
+        if isinstance(inner, dict) and type(nested := inner.get("content")) is list:
             holder = "source.content" if kind == "document" else "content"
-            _check_parts(model, nested, f"{at}.{holder}", in_result or kind in _RESULTS, find)
+            yield from _nested(nested, f"{at}.{holder}", in_result or kind in _RESULTS)

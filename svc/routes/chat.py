@@ -15,7 +15,7 @@ from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.request import Translated
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
-from svc.inference.images import check_documents, check_images, reads_images
+from svc.inference.images import check_documents, check_files, check_images, reads_images
 from svc.inference.passed_request import PassedRequest
 from svc.routes.completion import (
     BODY_BYTES,
@@ -27,6 +27,7 @@ from svc.routes.completion import (
     respond,
     stream_of,
 )
+from svc.routes.pdfs import NO_PDF_TEXT, make_call
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, FAILED_IN_CONVERSATION
 from svc.routes.schemas.common import (
     COUNT,
@@ -126,6 +127,7 @@ _WRONG_RESULT = Refusal(
     answer=CHAT_ANSWER,
     errors=[
         *MODEL_CALL,
+        NO_PDF_TEXT,
         OTHER_PRICE,
         _ONE_CHOICE,
         Refusal("already_active", when="With a session: the conversation is being answered."),
@@ -163,13 +165,14 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
         sent = {**body, "max_tokens": 0} if limited else body
         added = {name: value for name, value in exchange.chat_fields.items() if sent.get(name) is None}
         body = {**body, **added, "messages": exchange.messages}
-    heavy, payer = is_heavy(request), payer_of(request, caller)
+    payer = payer_of(request, caller)
 
-    def make() -> ChatCall:
+    def make(heavy: bool) -> ChatCall:
         check_images(model, given, "messages")
+        check_files(model, given, "messages")
         return ChatCall(model, body, state.engines, payer, added=added, heavy=heavy, passed=passed)
 
-    call = await state.offload.run(caller.id, make) if heavy else make()
+    call = await make_call(request, caller.id, make, is_heavy(request))
     if exchange is None:
         return await respond(request, call, AnswerWriter(), headers=ignored_of(call))
     usage = bool((body.get("stream_options") or {}).get("include_usage"))
@@ -244,6 +247,7 @@ async def get_model(request: Request, caller: Caller, model_id: str) -> object:
     answer=RESPONSE_ANSWER,
     errors=[
         *RESPONSES_CALL,
+        NO_PDF_TEXT,
         Refusal("unsupported_value", None, "background", "The request needs what this service does not have."),
         OTHER_PRICE,
         Refusal("previous_response_not_found", None, "previous_response_id", "Responses are not stored."),
@@ -259,9 +263,9 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
     state = request.state
     translate = partial(responses_request.translate, account_id=caller.id, memory=state.item_memory, clock=state.clock)
 
-    def as_chat(body: dict[str, Any], model: Model) -> Translated:
+    def as_chat(body: dict[str, Any], model: Model, *, reads_pdfs: bool = False) -> Translated:
         check_images(model, body["input"], "input")
-        check_documents(model, body["input"], "input")
+        check_documents(model, body["input"], "input", reads_pdfs=reads_pdfs)
         return translate(body, with_seals=model.api != "chat")
 
     return await answer_in_format(request, caller, body, "responses", as_chat)
@@ -290,6 +294,7 @@ async def refuse_web_socket(request: Request, caller: Caller) -> object:
     errors=[
         _WRONG_RESULT,
         *MODEL_CALL,
+        NO_PDF_TEXT,
         OTHER_PRICE,
         Refusal(
             "unsupported_value",
@@ -301,9 +306,9 @@ async def refuse_web_socket(request: Request, caller: Caller) -> object:
     ],
 )
 async def create_messages_answer(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    def as_chat(body: dict[str, Any], model: Model) -> Translated:
+    def as_chat(body: dict[str, Any], model: Model, *, reads_pdfs: bool = False) -> Translated:
         check_images(model, body["messages"], "messages")
-        check_documents(model, body["messages"], "messages")
+        check_documents(model, body["messages"], "messages", reads_pdfs=reads_pdfs)
         return messages.translate(body, marks=model.cache_control, with_seals=model.api != "chat")
 
     return await answer_in_format(request, caller, body, "messages", as_chat)

@@ -14,7 +14,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from svc.errors import ApiError, describe
 from svc.inference.answer.events import event
-from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_request import Ignored, without_place
 from svc.inference.chat_shape import check_for_builtin
@@ -23,6 +22,7 @@ from svc.inference.formats.request import ADDED, Translated
 from svc.inference.paid_call import PaidCall, Payer
 from svc.routes.kept import JSON, KeptWriter, keep_early_end, recorded
 from svc.routes.passed import passed_call
+from svc.routes.pdfs import make_call
 from svc.server.guards import Caller
 from svc.server.limits import KIB, MIB
 from svc.server.session_answer import SessionAnswer
@@ -41,20 +41,20 @@ async def answer_in_format(
     caller: Caller,
     body: dict[str, Any],
     api: str,
-    translate: Callable[[dict[str, Any], Model], Translated],
+    translate: Callable[..., Translated],
 ) -> Response:
     """Answer a request of the format `api`, without conversations and memory. A server of this format gets it as it
     came; another one gets the chat request that `translate` returns.
     """
     state = request.state
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
-    heavy, payer = is_heavy(request), payer_of(request, caller)
+    payer = payer_of(request, caller)
 
-    def make() -> tuple[ChatCall, AnswerWriter]:
+    def make(heavy: bool) -> tuple[ChatCall, AnswerWriter]:
         if model.api == api and model.provider is not None:
             return passed_call(request, payer, model, api, body, translate, heavy)
         request.context.taken_body()
-        asked = translate(body, model)
+        asked = translate(body, model, reads_pdfs=True)
         if model.provider is None:
             check_for_builtin(asked.chat, asked.format.names)
         added = ADDED.intersection(asked.chat) | {"reasoning_content"}
@@ -68,7 +68,7 @@ async def answer_in_format(
             call.ignored = Ignored((*names, *call.ignored.fields), (*asked.ignored_tools, *call.ignored.tools))
         return call, asked.writer(call)
 
-    call, writer = await state.offload.run(caller.id, make) if heavy else make()
+    call, writer = await make_call(request, caller.id, make, is_heavy(request))
     return await respond(request, call, writer, headers=ignored_of(call))
 
 

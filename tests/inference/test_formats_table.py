@@ -1,5 +1,6 @@
 """The table "Formats" of OPERATING.md: what of a caller's request a server of another format gets."""
 
+import base64
 import dataclasses
 import json
 import re
@@ -15,12 +16,14 @@ from tests.support.byok import Names
 from tests.support.cases import each
 from tests.support.format_events import APIS, PATHS, Said
 from tests.support.format_server import FormatServer
+from tests.support.pdfs import needs_pypdf, with_texts
 from tests.support.sdk_types import checked_request
 
 Json = dict[str, Any]
 LETTERS = dict(zip(APIS, "CRM", strict=True))
 MARKER = "marker0123"
-PDF = "data:application/pdf;base64,marker0123"
+PDF = base64.b64encode(with_texts(b"marker0123")).decode()
+FILE = {"file_data": f"data:application/pdf;base64,{PDF}", "filename": "a.pdf"}
 PNG = "data:image/png;base64,marker0123"
 SCHEMA = {"type": "object", "properties": {MARKER: {"type": "string"}}, "additionalProperties": False}
 SEALS = {
@@ -139,15 +142,16 @@ FEATURES = {
     ),
     "PDF documents": Feature(
         of_all(
-            chat=conversation("chat", parts=[{"type": "file", "file": {"file_data": PDF, "filename": "a.pdf"}}]),
-            responses=conversation("responses", parts=[{"type": "input_file", "file_data": PDF, "filename": "a.pdf"}]),
+            chat=conversation("chat", parts=[{"type": "file", "file": FILE}]),
+            responses=conversation("responses", parts=[{"type": "input_file", **FILE}]),
             messages=conversation(
                 "messages",
                 parts=[
-                    {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": MARKER}}
+                    {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}}
                 ],
             ),
-        )
+        ),
+        {"responses": PDF, "messages": PDF},
     ),
     "text of earlier reasoning": Feature({api: conversation(api, turn=REASONED) for api in APIS}),
     "reasoning effort": Feature(
@@ -258,6 +262,7 @@ async def ask(service: Service, headers: dict[str, str], caller: str, model: str
     return await service.client.post(f"/v1{PATHS[caller]}", json=body, headers=headers)
 
 
+@needs_pypdf
 async def test_table_says_what_each_cell_carries(service: Service, upstream: FormatServer) -> None:
     """That a server of the caller's own format gets all is the business of tests of the passed request."""
     headers = bearer((await service.make_key(await service.bearer()))["key"])
@@ -282,7 +287,7 @@ async def test_table_says_what_each_cell_carries(service: Service, upstream: For
             if server != "chat":
                 checked_request(server, seen.body)
             got = feature.got.get(server, MARKER) in json.dumps(seen.body)
-            assert got == (word in ("yes", "function")), place
+            assert got == (word in ("yes", "function", "text")), place
 
 
 @each("caller, field", [("chat", "stop"), ("messages", "stop_sequences")])

@@ -1,5 +1,5 @@
-"""Images for models that are known not to read any, and PDFs for servers of chat completions. They are refused at once,
-or replaced in the results of tools.
+"""Images for models that are known not to read any, and PDFs by address for servers of chat completions. They are
+refused at once, or replaced in the results of tools.
 """
 
 from collections.abc import AsyncIterator
@@ -26,6 +26,8 @@ DOCUMENT = {
     "title": "a.pdf",
     "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
 }
+FILE_ADDRESS = {"type": "input_file", "file_url": "https://a.example/a.pdf"}
+DOCUMENT_ADDRESS = {"type": "document", "source": {"type": "url", "url": "https://a.example/a.pdf"}}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 # Requests with an image of the person, and its place.
 OWN: list[tuple[str, dict[str, Any], str]] = [
@@ -97,12 +99,12 @@ RESULTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def _with_pdf(value: Any) -> Any:
+def _with_pdf(value: Any, file: dict[str, Any] = FILE, document: dict[str, Any] = DOCUMENT) -> Any:
     """Return a request with a PDF in the place of each image."""
     if isinstance(value, dict):
-        found = {RESPONSES["type"]: FILE, MESSAGES["type"]: DOCUMENT}.get(value.get("type"))
-        return found or {name: _with_pdf(item) for name, item in value.items()}
-    return [_with_pdf(item) for item in value] if isinstance(value, list) else value
+        found = {RESPONSES["type"]: file, MESSAGES["type"]: document}.get(value.get("type"))
+        return found or {name: _with_pdf(item, file, document) for name, item in value.items()}
+    return [_with_pdf(item, file, document) for item in value] if isinstance(value, list) else value
 
 
 CATALOG = """
@@ -118,12 +120,10 @@ models = [
   {{ id = "messages+ok", api = "messages" }},
 ]
 """
-# The same requests with a PDF.
-PDFS = [
-    (path, body, place)
-    for path, body, place in [*OWN[1:3], *((path, body, "") for path, body in RESULTS[1:])]
-    for body in [_with_pdf(body)]
-]
+# The same requests with a PDF, or with its address.
+_BODIES = [*OWN[1:3], *((path, body, "") for path, body in RESULTS[1:])]
+PDFS = [(path, _with_pdf(body), place) for path, body, place in _BODIES]
+ADDRESSES = [(path, _with_pdf(body, FILE_ADDRESS, DOCUMENT_ADDRESS), place) for path, body, place in _BODIES]
 
 
 @pytest.fixture
@@ -177,6 +177,16 @@ async def test_image_reaches_a_model_with_vision_or_unknown_capabilities(
         assert "image_url" in str(upstream.requests[-1].body)
 
 
+async def test_parts_of_unknown_types_are_not_searched_for_images(service: Service, headers: dict[str, str]) -> None:
+    for inner in (1, "x", None, {"type": []}, {"type": 1}, {}):
+        part = {"type": "other", "content": [inner], "source": inner, "file": inner}
+        for kind in ("other", "document", "file", "tool_result"):
+            body = {"model": "builtin/echo", "messages": [{"role": "user", "content": [{**part, "type": kind}]}]}
+            service.clocks.advance(60)
+            answer = await service.client.post("/v1/chat/completions", json=body, headers=headers)
+            assert answer.status_code == 200, (kind, inner, answer.text)
+
+
 def test_text_in_place_of_an_image_keeps_the_mark_of_what_to_cache() -> None:
     blind = Model("lab/blind", "blind", None, "chat", {}, capabilities=())
     mark = {"cache_control": {"type": "ephemeral"}}
@@ -207,8 +217,8 @@ async def test_pdf_reaches_a_server_of_another_format_than_chat(
         assert f"'type': '{kind}'" in str(upstream.requests[-1].body) and PDF in str(upstream.requests[-1].body)
 
 
-@each(("path", "body", "place"), PDFS)
-async def test_pdf_for_a_server_of_chat_is_refused_or_a_text_in_the_result_of_a_tool(
+@each(("path", "body", "place"), ADDRESSES)
+async def test_pdf_by_address_for_a_server_of_chat_is_refused_or_a_text_in_the_result_of_a_tool(
     service: Service, headers: dict[str, str], upstream: FormatServer, path: str, body: dict[str, Any], place: str
 ) -> None:
     for model in ("lab/ok", "builtin/echo"):
@@ -216,9 +226,9 @@ async def test_pdf_for_a_server_of_chat_is_refused_or_a_text_in_the_result_of_a_
         if not place:
             assert answer.status_code == 200, answer.text
             continue
-        assert answer.status_code == 400 and "reads plain text only, no PDF documents" in answer.text
+        assert answer.status_code == 400 and "reads texts, and PDFs as base64. Send" in answer.text
         if path == "/v1/responses":
             assert answer.json()["error"]["param"] == place.removesuffix(".image_url")
     asked = [str(seen.body["messages"]) for seen in upstream.requests]
-    assert asked == [] if place else "[A document, which this model cannot read.]" in asked[-1] and PDF not in asked[-1]
+    assert asked == [] if place else "[A document, which this model cannot read.]" in asked[-1]
     upstream.requests.clear()

@@ -52,14 +52,18 @@ _DOCUMENT_SOURCE = _tagged(
     text=typed("MessagesTextSource", "text", data=string),
     content=typed("MessagesContentSource", "content", content=_text_or(_tagged(**_PLAIN))),
     base64=typed("MessagesBase64Document", "base64", media_type=one_of("application/pdf"), data=string),
-    url=typed("MessagesDocumentAddress", "url", url=string.about("The https address of a PDF.")),
+    url=typed(
+        "MessagesDocumentAddress",
+        "url",
+        url=string.about("An https address, for a server of Messages or Responses."),
+    ),
 )
 
 
 _DOCUMENT = typed(
     "MessagesDocument",
     "document",
-    "A plain text, or a PDF for a model whose server has the format of Messages or Responses.",
+    "A plain text, or a PDF. Chat model servers get the text of the PDF, so that they need its data in base64.",
     {"title": string, "context": string},
     source=_DOCUMENT_SOURCE,
 )

@@ -47,11 +47,11 @@ _PARTS = {
     ),
     "input_file": _typed(
         "input_file",
-        "A plain text, or a PDF for a model whose server has the format of Responses or Messages.",
+        "A plain text, or a PDF. Chat model servers get the text of the PDF, so that they need its data in base64.",
         {
             "filename": string,
             "file_data": string.about("A `data:text/...;base64,` or `data:application/pdf;base64,` address."),
-            "file_url": string.about("The https address of a PDF, instead."),
+            "file_url": string.about("The https address of a PDF instead, for a server of Responses or Messages."),
             "file_id": only(None, "invalid_value", "No files are stored here: send file_data or file_url."),
         },
     ),
