@@ -283,3 +283,19 @@ async def test_texts_count_as_a_part_of_the_body(service: Service, headers: dict
     refused = await ask(service, headers, "messages", body)
     assert (refused.status_code, refused.json()["error"]["type"]) == (503, "overloaded_error")
     assert bodies.taken_bytes == 0
+
+
+@needs_pypdf
+async def test_repeated_request_with_a_pdf_gets_the_first_answer(
+    service: Service, headers: dict[str, str], upstream: FormatServer
+) -> None:
+    for api in PATHS:
+        model = "lab/blind" if api == "chat" else "lab/ok"
+        key = {**headers, "idempotency-key": f"key-{api}"}
+        body = request(api, part_of(api, with_texts(b"Rye")), model=model)
+        first, again = await ask(service, key, api, body), await ask(service, key, api, body)
+        assert (first.status_code, first.content) == (200, again.content)
+        damaged = request(api, part_of(api, b"%PDF-1.7 junk"), model=model)
+        key = {**headers, "idempotency-key": f"damaged-{api}"}
+        assert [(await ask(service, key, api, damaged)).status_code for _ in range(2)] == [422, 422]
+    assert len(upstream.requests) == 3
