@@ -102,13 +102,16 @@ def _message(role: str, description: str, other: Object | None = None, **blocks:
     return passed_on(found, description, required=("role", "content")).named(f"Messages{role.title()}Message")
 
 
-_SAID = {"text": _TEXT, "tool_use": _TOOL_USE, "thinking": _THINKING, "redacted_thinking": _REDACTED}
+_ASSISTANT = {"text": _TEXT, "tool_use": _TOOL_USE, "thinking": _THINKING, "redacted_thinking": _REDACTED}
 _MESSAGE = tagged(
     "role",
     {
         "user": _message("user", "A message of the person.", **_PLAIN, document=_DOCUMENT, tool_result=_TOOL_RESULT),
         "assistant": _message(
-            "assistant", "An earlier answer. At the end, the beginning of the new answer.", _HOSTED_BLOCK, **_SAID
+            "assistant",
+            "An earlier answer. At the end, the beginning of the new answer.",
+            _HOSTED_BLOCK,
+            **_ASSISTANT,
         ),
         "system": _message(
             "system", "Instructions. They are moved into the first message of the chat request.", text=_TEXT

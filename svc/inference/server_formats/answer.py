@@ -213,6 +213,9 @@ def _stopped_by(ending: dict[str, Any]) -> dict[str, str]:
     return {"stop_reason": found} if found else {}
 
 
+_TEXT_FIELDS = (("content", "text"), ("refusal", "refusal"))  # the field in chat, and in a part of Responses
+
+
 class _ResponsesReader(Reader):
     """Reads a response, which is a list of items. Its text ends at one of `stops`: servers of this format have none."""
 
@@ -228,19 +231,19 @@ class _ResponsesReader(Reader):
             text = _text(event.get("delta"))
             if name in _ARGUMENTS:
                 return self._more_of_call(place, text, _ARGUMENTS[name])
-            return self._said(name, place, text, event.get("logprobs")) if name in _TEXTS else []
+            return self._text_chunks(name, place, text, event.get("logprobs")) if name in _TEXTS else []
         if name == "output_item" and what in ("added", "done"):
             item = _dict(event.get("item"))
             return self._added(place, item) if what == "added" else self._done(place, item)
         if kind == "response.reasoning_summary_part.added":
-            return self._said("reasoning_summary_text", place, "\n\n") if place in self._begun else []
+            return self._text_chunks("reasoning_summary_text", place, "\n\n") if place in self._begun else []
         if kind in ("response.completed", "response.incomplete", "response.failed"):
             return self._finish(_dict(event.get("response")), what == "failed")
         if kind == "error":
             raise error_fault({"error": event.get("error") or event})
         return []
 
-    def _said(self, name: str, place: Any, text: str, logprobs: Any = None) -> list[Chunk]:
+    def _text_chunks(self, name: str, place: Any, text: str, logprobs: Any = None) -> list[Chunk]:
         field = _TEXTS[name]
         if not text or (field == "reasoning_content" and self._reasoning.setdefault(place, name) != name):
             return []
@@ -333,10 +336,7 @@ class _ResponsesReader(Reader):
             seal: list[Delta] = [{seals.FIELD: found}] if (found := _seal(item)) else []
             return [*({"reasoning_content": text} for text in texts), *seal]
         parts = map(_dict, _list(item.get("content"))) if kind == "message" else ()
-        return [{name: text} for part in parts for name, field in _SAID if (text := _text(part.get(field)))]
-
-
-_SAID = (("content", "text"), ("refusal", "refusal"))
+        return [{name: text} for part in parts for name, field in _TEXT_FIELDS if (text := _text(part.get(field)))]
 
 
 def _texts(parts: Any) -> list[str]:

@@ -15,7 +15,7 @@ Block = dict[str, Any]
 Convert = Callable[[dict[str, Any], str], Block]
 
 
-def refused(param: str, problem: str = "cannot be used with this model. Leave it out.") -> ApiError:
+def refusal_of(param: str, problem: str = "cannot be used with this model. Leave it out.") -> ApiError:
     return ApiError("unsupported_value", f"{param} {problem}", param=param)
 
 
@@ -46,7 +46,7 @@ def schema_of(chat: dict[str, Any]) -> dict[str, Any] | None:
     if wanted.get("type") in (None, "text", "json_object"):
         return None
     if wanted["type"] != "json_schema" or not isinstance(wanted.get("json_schema"), dict):
-        raise refused("response_format", "must be of the type json_schema, json_object or text.")
+        raise refusal_of("response_format", "must be of the type json_schema, json_object or text.")
     schema: dict[str, Any] = wanted["json_schema"]
     return {**schema, "schema": schema["schema"] if isinstance(schema.get("schema"), dict) else {"type": "object"}}
 
@@ -78,26 +78,26 @@ def file_of(part: dict[str, Any], param: str) -> dict[str, Any]:
     """Return the fields of a file with its data or its address."""
     file = part.get("file") if part["type"] == "file" else None
     if not isinstance(file, dict):
-        raise refused(param, f"is of the type {part['type'][:100]!r}, which this model cannot read.")
+        raise refusal_of(param, f"is of the type {part['type'][:100]!r}, which this model cannot read.")
     if not isinstance(file.get("file_url"), str) and base64_of(file.get("file_data")) is None:
-        raise refused(f"{param}.file", "must have file_data, as a data: address in base64.")
+        raise refusal_of(f"{param}.file", "must have file_data, as a data: address in base64.")
     return file
 
 
 def calls_of(message: dict[str, Any], param: str) -> Iterable[tuple[str, str, str, dict[str, Any]]]:
     """Yield the kind, the name, the text of the arguments, and the whole of each tool call of a message."""
     if message.get("function_call"):
-        raise refused(f"{param}.function_call", "must be in tool_calls.")
+        raise refusal_of(f"{param}.function_call", "must be in tool_calls.")
     for place, call in enumerate(message.get("tool_calls") or ()):
         kind = "custom" if isinstance(call.get("custom"), dict) else "function"
         body = call.get(kind) or {}
         name, text = body.get("name"), body.get("input" if kind == "custom" else "arguments") or ""
         if not isinstance(name, str) or not isinstance(text, str):
-            raise refused(f"{param}.tool_calls[{place}]", "must have a function with a name.")
+            raise refusal_of(f"{param}.tool_calls[{place}]", "must have a function with a name.")
         yield kind, name, text, call
 
 
-def said_by(message: dict[str, Any]) -> tuple[str, str]:
+def text_and_refusal(message: dict[str, Any]) -> tuple[str, str]:
     """Return the text and the refusal of a message of the assistant."""
     content, refusal = message.get("content") or "", message.get("refusal") or ""
     if isinstance(content, str):
@@ -127,7 +127,7 @@ def tools_of(chat: dict[str, Any], kinds: tuple[str, ...]) -> Tools:
     for place, tool in enumerate(chat.get("tools") or ()):
         kind, body = tool["type"], tool.get(tool["type"])
         if kind in ("function", "custom") and not (kind in kinds and isinstance(body, dict) and body.get("name")):
-            raise refused(f"tools[{place}]", f"of the type {kind} cannot be used with this model.")
+            raise refusal_of(f"tools[{place}]", f"of the type {kind} cannot be used with this model.")
         if kind in kinds and isinstance(body, dict):
             offered[str(body["name"])] = (kind, {**body, **mark_of(tool, body)})
     choice = chat.get("tool_choice")
@@ -136,14 +136,14 @@ def tools_of(chat: dict[str, Any], kinds: tuple[str, ...]) -> Tools:
         listed: Any = found.get("tools")
         listed = listed if isinstance(listed, list) else []
         among = tuple(name for name in map(_named, listed) if name in offered)
-        return _chosen(Tools(offered, "required" if found.get("mode") == "required" else "auto", among), among)
+        return _checked_choice(Tools(offered, "required" if found.get("mode") == "required" else "auto", among), among)
     if isinstance(choice, dict):
         name = _named(choice)
-        return _chosen(Tools(offered, "required", one=name), name in offered)
+        return _checked_choice(Tools(offered, "required", one=name), name in offered)
     mode = {"any": "required"}.get(choice, choice) if choice else None
     if mode not in (None, "none", "auto", "required"):
-        raise refused("tool_choice", "must be none, auto, required or name a function.")
-    return _chosen(Tools(offered, mode), offered)
+        raise refusal_of("tool_choice", "must be none, auto, required or name a function.")
+    return _checked_choice(Tools(offered, mode), offered)
 
 
 def _named(tool: Any) -> str:
@@ -155,7 +155,7 @@ def _named(tool: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _chosen(tools: Tools, found: Any) -> Tools:
+def _checked_choice(tools: Tools, found: Any) -> Tools:
     if tools.mode == "required" and not found:
-        raise refused("tool_choice", "demands a tool that this model does not have.")
+        raise refusal_of("tool_choice", "demands a tool that this model does not have.")
     return tools

@@ -32,14 +32,14 @@ async def _answers(client: Outbound, provider: Provider, api: str, seconds: floa
             async with contextlib.aclosing(reply):
                 body = await reply.read(_ANSWER_BYTES)
     except UpstreamFault as fault:
-        return _tells(fault.status, fault.error)
+        return _shows_format(fault.status, fault.error)
     except (ApiError, *CLIENT_FAULTS):
         return None
     error = error_object(json_or_text(body), None)  # LM Studio has status 200 for paths that do not exist
-    return _tells(404, error) if error else None
+    return _shows_format(404, error) if error else None
 
 
-def _tells(status: int | None, error: dict[str, Any] | None) -> bool | None:
+def _shows_format(status: int | None, error: dict[str, Any] | None) -> bool | None:
     lacks = bool(_LACKS.search((error or {}).get("message") or ""))
     if status in _NO_PATH:
         return lacks

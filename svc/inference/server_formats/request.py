@@ -10,7 +10,7 @@ from typing import Any
 
 from svc.errors import ApiError
 from svc.inference.catalog import Model
-from svc.inference.server_formats.chat_parts import refused
+from svc.inference.server_formats.chat_parts import refusal_of
 from svc.inference.server_formats.request_messages import messages_request
 from svc.inference.server_formats.request_responses import responses_request
 
@@ -36,10 +36,10 @@ def request_for(model: Model, chat: dict[str, Any], names: Mapping[str, str] | N
 
 def _check(api: str, chat: dict[str, Any]) -> None:
     if (chat.get("n") or 0) > 1:
-        raise refused("n", "must be 1 for this model.")
+        raise refusal_of("n", "must be 1 for this model.")
     if "audio" in (chat.get("modalities") or ()):
-        raise refused("modalities")
+        raise refusal_of("modalities")
     demands = (*_DEMANDS, "logprobs", "top_logprobs") if api == "messages" else _DEMANDS
     for name in demands:
         if chat.get(name):
-            raise refused(name)
+            raise refusal_of(name)

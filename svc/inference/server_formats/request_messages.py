@@ -21,10 +21,10 @@ from svc.inference.server_formats.chat_parts import (
     limit_of,
     mark_of,
     parts_of,
-    refused,
-    said_by,
+    refusal_of,
     schema_of,
     stops_of,
+    text_and_refusal,
     tools_of,
     url_of,
 )
@@ -47,11 +47,11 @@ def messages_request(model: Model, chat: dict[str, Any]) -> dict[str, Any]:
     body |= {**({"system": system} if system else {}), **_offered(chat)}
     if stops := stops_of(chat):
         if not all(map(str.strip, stops)):
-            raise refused("stop", "must have more than spaces for this model.")
+            raise refusal_of("stop", "must have more than spaces for this model.")
         body["stop_sequences"] = stops
     thinking, output = _thinking(model, chat, body)
     if (chat.get("response_format") or {}).get("type") == "json_object":
-        raise refused("response_format", "must be of the type json_schema for this model.")
+        raise refusal_of("response_format", "must be of the type json_schema for this model.")
     if schema := schema_of(chat):
         output["format"] = {"type": "json_schema", "schema": schema["schema"]}
     if not thinking:  # a model that thinks refuses these
@@ -68,7 +68,7 @@ def _system_and_turns(chat: dict[str, Any]) -> tuple[list[Block], list[dict[str,
         role, blocks = _turn(message, param)
         if role == "system":
             if any(block["type"] != "text" for block in blocks):
-                raise refused(f"{param}.content", "must be text.")
+                raise refusal_of(f"{param}.content", "must be text.")
             system += blocks
         elif turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
@@ -113,7 +113,7 @@ def _marked(blocks: list[Block], holder: dict[str, Any]) -> list[Block]:
 def _turn(message: dict[str, Any], param: str) -> tuple[str, list[Block]]:
     role, content = message["role"], message.get("content")
     if role == "function":
-        raise refused(f"{param}.role", "must be tool for the result of a tool.")
+        raise refusal_of(f"{param}.role", "must be tool for the result of a tool.")
     if role == "assistant":
         return role, _assistant_blocks(message, param)
     blocks = parts_of(content, _block, param)
@@ -123,7 +123,7 @@ def _turn(message: dict[str, Any], param: str) -> tuple[str, list[Block]]:
 
 
 def _assistant_blocks(message: dict[str, Any], param: str) -> list[Block]:
-    content, (text, refusal) = message.get("content"), said_by(message)
+    content, (text, refusal) = message.get("content"), text_and_refusal(message)
     blocks: list[Block] = [{"type": "text", "text": text + refusal}] if text or refusal else []
     if isinstance(content, list) and not refusal:  # with their marks
         blocks = parts_of(content, _block, param)
@@ -165,7 +165,7 @@ def _source(url: str, kinds: Mapping[str, str], param: str) -> dict[str, str]:
     if found is None and not url.lower().startswith("data:"):
         return {"type": "url", "url": url}
     if found is None or found[0] not in kinds:
-        raise refused(param, f"must be base64 of the type {' or '.join(kinds)}, or an address.")
+        raise refusal_of(param, f"must be base64 of the type {' or '.join(kinds)}, or an address.")
     return {"type": "base64", "media_type": kinds[found[0]], "data": found[1]}
 
 

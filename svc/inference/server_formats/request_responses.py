@@ -17,10 +17,10 @@ from svc.inference.server_formats.chat_parts import (
     file_of,
     limit_of,
     parts_of,
-    refused,
-    said_by,
+    refusal_of,
     schema_of,
     stops_of,
+    text_and_refusal,
     tools_of,
     url_of,
 )
@@ -36,7 +36,7 @@ def responses_request(model: Model, chat: dict[str, Any]) -> dict[str, Any]:
         items += _items(message, f"messages[{place}]", place, custom)
     stops = stops_of(chat)  # the reader of the answer looks for them
     if len(stops) > _MOST_STOPS or sum(map(len, stops)) > _STOP_CHARACTERS:
-        raise refused("stop", f"must be at most {_MOST_STOPS} texts of {_STOP_CHARACTERS:,} characters together.")
+        raise refusal_of("stop", f"must be at most {_MOST_STOPS} texts of {_STOP_CHARACTERS:,} characters together.")
     kept = not_null(chat, "model", "stream", "temperature", "top_p", "top_logprobs", "user", "service_tier")
     kept |= not_null(chat, "safety_identifier", "prompt_cache_key")
     body = {**kept, "input": items, "store": model.byok and bool(chat.get("store"))}
@@ -70,12 +70,12 @@ def _items(message: dict[str, Any], param: str, place: int, custom: set[str]) ->
         output = content if isinstance(content, str) else parts_of(content, _input_part, param)
         return [{"type": kind, "call_id": message["tool_call_id"], "output": output or ""}]
     if role == "function":
-        raise refused(f"{param}.role", "must be tool for the result of a tool.")
+        raise refusal_of(f"{param}.role", "must be tool for the result of a tool.")
     if role != "assistant":
         parts = content if isinstance(content, str) else parts_of(content, _input_part, param)
         return [{"type": "message", "role": role, "content": parts or ""}]
     items: list[Block] = []
-    text, refusal = said_by(message)
+    text, refusal = text_and_refusal(message)
     if refusal:
         texts = [{"type": "output_text", "text": text, "annotations": []}] if text else []
         parts = [*texts, {"type": "refusal", "refusal": refusal}]
