@@ -29,7 +29,7 @@ def for_operator(
     if model.paid:
         body = _only_settled(body, model.extra_fields, fields)
         if (body.get("tools") or body.get("tool_choice")) and "tools" not in model.extra_fields:
-            body = _only_own_tools(body, tools, fields)
+            body = _only_client_tools(body, tools, fields)
     body = drop_routing_fields(body, ours, model.extra_fields, fields)
     return body, Ignored(tuple(fields), tuple(tools)) if fields or tools else None
 
@@ -44,9 +44,9 @@ def for_fallback(body: dict[str, Any], lost: Collection[str]) -> dict[str, Any]:
             kept[name] = {inner: holder[inner] for inner in holder if inner not in lost or inner in _PLAIN}
     if "tools" in lost:
         try:
-            return _only_own_tools(kept, {}, {})
+            return _only_client_tools(kept, {}, {})
         except ApiError:  # it demands one of the others
-            return _only_own_tools({**kept, "tool_choice": "auto"}, {}, {})
+            return _only_client_tools({**kept, "tool_choice": "auto"}, {}, {})
     return kept
 
 
@@ -60,9 +60,9 @@ def without_place(fields: dict[str, Any], model: Model) -> tuple[dict[str, Any],
 
 # --- models with a price: fields whose cost the service can settle
 
-_OWN_TOOLS = frozenset({"function", "custom"})
+_CLIENT_TOOLS = frozenset({"function", "custom"})
 _ANY_TOOL = ("required", "any", "tool")
-_NO_FOREIGN_TOOL = (None, "auto", "none", "allowed_tools", *_ANY_TOOL, *_OWN_TOOLS)
+_NO_FOREIGN_TOOL = (None, "auto", "none", "allowed_tools", *_ANY_TOOL, *_CLIENT_TOOLS)
 _TOOL_FIELDS = frozenset({"type", "function", "custom", "strict", "cache_control"})
 _HOLDERS_OF_FIELDS = frozenset({"extra_body", "options"})
 # vLLM reads a template of the prompt from here, too.
@@ -135,33 +135,33 @@ def other_price(param: str) -> ApiError:
     return ApiError("unsupported_value", message, param=param)
 
 
-def _only_own_tools(body: dict[str, Any], ignored: dict[str, None], fields: dict[str, None]) -> dict[str, Any]:
+def _only_client_tools(body: dict[str, Any], ignored: dict[str, None], fields: dict[str, None]) -> dict[str, Any]:
     """Return `body` without tools that the model server runs. Raises ApiError if the request demands one."""
     tools, choice = body.get("tools") or (), body.get("tool_choice")
-    own = [tool for tool in tools if tool["type"] in _OWN_TOOLS]
+    of_client = [tool for tool in tools if tool["type"] in _CLIENT_TOOLS]
     if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
-        choice = _own_allowed(choice)
-        own = own if isinstance(choice, dict) else []
+        choice = _allowed_client_tools(choice)
+        of_client = of_client if isinstance(choice, dict) else []
         body = {**body, "tool_choice": choice}
     kind = choice.get("type") if isinstance(choice, dict) else choice
-    if (kind in _ANY_TOOL and tools and not own) or (isinstance(choice, dict) and kind not in _NO_FOREIGN_TOOL):
+    if (kind in _ANY_TOOL and tools and not of_client) or (isinstance(choice, dict) and kind not in _NO_FOREIGN_TOOL):
         raise other_price("tool_choice")
-    ignored.update((tool["type"], None) for tool in tools if tool["type"] not in _OWN_TOOLS)
-    if tools and not own:
+    ignored.update((tool["type"], None) for tool in tools if tool["type"] not in _CLIENT_TOOLS)
+    if tools and not of_client:
         return {name: body[name] for name in body if name not in ("tools", "tool_choice", "parallel_tool_calls")}
-    if len(own) < len(tools) or any(not _TOOL_FIELDS.issuperset(tool) for tool in own):
-        fields.update((f"tools.{name}", None) for tool in own for name in tool if name not in _TOOL_FIELDS)
-        body = {**body, "tools": [{name: tool[name] for name in tool if name in _TOOL_FIELDS} for tool in own]}
+    if len(of_client) < len(tools) or any(not _TOOL_FIELDS.issuperset(tool) for tool in of_client):
+        fields.update((f"tools.{name}", None) for tool in of_client for name in tool if name not in _TOOL_FIELDS)
+        body = {**body, "tools": [{name: tool[name] for name in tool if name in _TOOL_FIELDS} for tool in of_client]}
     return body
 
 
-def _own_allowed(choice: dict[str, Any]) -> Any:
+def _allowed_client_tools(choice: dict[str, Any]) -> Any:
     """Return a choice of `allowed_tools` without those that the model server runs, or its mode if there is no other."""
     nested = isinstance(choice.get("allowed_tools"), dict)
     allowed = choice["allowed_tools"] if nested else choice
     listed = tools if isinstance(tools := allowed.get("tools"), list) else []
-    if own := [tool for tool in listed if isinstance(tool, dict) and tool.get("type") in _OWN_TOOLS]:
-        kept = {**allowed, "tools": own}
+    if of_client := [tool for tool in listed if isinstance(tool, dict) and tool.get("type") in _CLIENT_TOOLS]:
+        kept = {**allowed, "tools": of_client}
         return {**choice, "allowed_tools": kept} if nested else kept
     return "auto" if allowed.get("mode") == "auto" else "required"
 
