@@ -30,7 +30,7 @@ from svc.inference.tokens import estimated_tokens
 # An answer with more bytes per token ignores its limit: no tokenizer averages half of this.
 _BYTES_PER_GRANTED_TOKEN = 32
 # How long a finished answer may take to send its usage after the client has disconnected.
-_COUNT_SECONDS = 2.0
+_USAGE_SECONDS = 2.0
 # Writing a longer answer blocks the event loop.
 _LONG_BYTES = 1024 * 1024
 # Longer answers are stored as well, beyond their reservation.
@@ -49,13 +49,13 @@ class ChatCall(PaidCall):
 
     `added` names the fields that this service has added: they are left out for a model server that refuses them. `ours`
     names fields of the body without anything of the caller's. The constructor walks the whole body. If the body is
-    `heavy`, with many values or long texts, it must run off the event loop. `format` is the caller's. `passed` is the
-    caller's request, for a server of its format. If that is not chat, there is no `body`, and its answer is `passing`
-    to the caller.
+    `heavy`, with many values or long texts, it must run off the event loop. `format` is the caller's. `caller_request`
+    has the caller's bytes, for a server of its format. Without a `body`, the answer is sent on unchanged, and
+    `server_answer` records it.
     """
 
     ignored = Ignored()  # what was left out of the request
-    passing: PassedAnswer | None = None
+    server_answer: PassedAnswer | None = None
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class ChatCall(PaidCall):
         ours: Collection[str] = (),
         heavy: bool = False,
         format: CallerFormat = CHAT,
-        passed: PassedRequest | None = None,
+        caller_request: PassedRequest | None = None,
     ) -> None:
         super().__init__(model, engines, payer)
         self.begun = False  # there is a part of an answer
@@ -77,15 +77,16 @@ class ChatCall(PaidCall):
         self._streamed = False  # the client gets the parts of the answer as they come
         self._answer: dict[str, Any] | None = None
         if body is None:
-            assert passed is not None
-            body, added, self.ignored, self.passing = passed.skeleton, passed.added, passed.ignored, PassedAnswer()
+            assert caller_request is not None
+            body, added = caller_request.skeleton, caller_request.added
+            self.ignored, self.server_answer = caller_request.ignored, PassedAnswer()
         else:
             body, added = self._checked(model, body, added, ours)
         self.writer = chunk_writer.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
-        if passed is not None and self.passing is not None:
-            self.writer.estimated_from = passed.estimated_from
+        if caller_request is not None and self.server_answer is not None:
+            self.writer.estimated_from = caller_request.estimated_from
         self._body = body
-        self._sent = SentBody(model, body, added, engines, payer.account_id, heavy, format, passed)
+        self._sent = SentBody(model, body, added, engines, payer.account_id, heavy, format, caller_request)
         if heavy:
             self.writer.estimated_input()  # now: later it would run on the event loop, or in the settlement
 
@@ -136,7 +137,7 @@ class ChatCall(PaidCall):
         """
         if self.answered and not self._failed:
             return self.writer.usage
-        ended_by_caller = self._left and self._reached
+        ended_by_caller = self._caller_ended and self._reached
         if not ended_by_caller and not (self._streamed and self.writer.text_bytes):
             return _NO_USAGE
         # Before the end, a model server's count may be a placeholder (0). It is at least the estimate for the output.
@@ -152,17 +153,17 @@ class ChatCall(PaidCall):
         """Hold the highest possible cost. The output is limited to what the wallet and the limits can pay."""
         sent = self._sent
         assert sent.first is not None
-        asked, choices = self._asked.prices, int(self._body.get("n") or 1)
+        first_prices, choices = self._first_model.prices, int(self._body.get("n") or 1)
         wanted, most_input = sent.wanted_tokens()[0], sent.first.input_tokens
         granted, hosted_micros = wanted, sent.hosted_micros
         try:
-            self.hold(tx, prices.most_micros(asked, most_input, wanted * choices) + hosted_micros)
+            self.hold(tx, prices.most_micros(first_prices, most_input, wanted * choices) + hosted_micros)
         except ApiError:
             left_micros = self.spendable_micros(tx) - hosted_micros
-            affordable = prices.affordable_output_tokens(asked, most_input, left_micros) // choices
+            affordable = prices.affordable_output_tokens(first_prices, most_input, left_micros) // choices
             # If not even the shortest answer is affordable, this hold fails and its error names the missing amount.
             granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
-            self.hold(tx, prices.most_micros(asked, most_input, granted * choices) + hosted_micros)
+            self.hold(tx, prices.most_micros(first_prices, most_input, granted * choices) + hosted_micros)
         sent.limits = dict.fromkeys(sent.limits, granted)
         self.writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
 
@@ -171,8 +172,8 @@ class ChatCall(PaidCall):
         tokens, completion = input_tokens(usage), usage["completion_tokens"]
         cost_micros = prices.cost_micros(self._model.prices, tokens, completion) if self.paid else 0
         bill = Bill(usage["prompt_tokens"], completion, cost_micros, cached_input_tokens=tokens.cached)
-        if self.passing is not None and self.paid and usage is not _NO_USAGE:
-            self._add_hosted(bill, self.passing.hosted_calls)
+        if self.server_answer is not None and self.paid and usage is not _NO_USAGE:
+            self._add_hosted(bill, self.server_answer.hosted_calls)
         return bill
 
     def _add_hosted(self, bill: Bill, calls: Mapping[str, int]) -> None:
@@ -180,9 +181,9 @@ class ChatCall(PaidCall):
         named = {name: calls[name] for name in self._model.hosted_tools if calls.get(name)}
         if named:
             bill.cost_micros += sum(count * self._model.hosted_tools[name] for name, count in named.items())
-            told = ", ".join(f"{count} {name}" for name, count in named.items())
+            hosted = ", ".join(f"{count} {name}" for name, count in named.items())
             tokens = f"{bill.input_tokens} input and {bill.output_tokens} output tokens"
-            bill.description = f"{self._model.id}: {tokens}, {told}"
+            bill.description = f"{self._model.id}: {tokens}, {hosted}"
 
     def saved_micros(self) -> int:
         """Return how much less the call costs because the model server had cached some of its input."""
@@ -203,7 +204,7 @@ class ChatCall(PaidCall):
                 while raws is not None:
                     chunks, fault = self._read(raws)
                     if fault is None and self.paid and self.writer.finished:
-                        async with self._read_to_the_count(answer):
+                        async with self._read_until_usage(answer):
                             yield chunks
                         break
                     if chunks:
@@ -212,8 +213,8 @@ class ChatCall(PaidCall):
                         raise fault
                     raws = await answer.more()
             self.writer.finish()
-            if self.passing is not None and self.passing.begun:
-                self.writer.closing = [*self.passing.held]
+            if self.server_answer is not None and self.server_answer.begun:
+                self.writer.closing = [*self.server_answer.held]
             self.answered = True
         except UpstreamFault as fault:
             raise self.caller_error(fault) from fault
@@ -226,30 +227,30 @@ class ChatCall(PaidCall):
         fault = None
         try:
             for raw in raws:
-                chunks += self._pass(raw, self.passing) if isinstance(raw, Passed) else self.writer.feed(raw)
+                chunks += self._pass(raw, self.server_answer) if isinstance(raw, Passed) else self.writer.feed(raw)
         except UpstreamFault as found:
             fault = found
         self.begun = self.begun or bool(chunks)
         return chunks, fault
 
-    def _pass(self, passed: Passed, passing: PassedAnswer | None) -> Chunks:
+    def _pass(self, piece: Passed, server_answer: PassedAnswer | None) -> Chunks:
         """Return what may be sent now: the end of the answer waits, and what exceeds the limit is never sent."""
-        assert passing is not None
+        assert server_answer is not None
         self.writer.whole = True
-        for chunk in passed.chunks:
+        for chunk in piece.chunks:
             self.writer.feed(chunk)
-        if passed.text:
-            self.writer.grow(passed.text)
-        passing.note(passed)
+        if piece.text:
+            self.writer.grow(piece.text)
+        server_answer.note(piece)
         if self.writer.cut:
             return []
         if not self.writer.finished:
-            return [passed]
-        passing.held.append(passed)
+            return [piece]
+        server_answer.held.append(piece)
         return []
 
     @contextlib.asynccontextmanager
-    async def _read_to_the_count(self, answer: EngineAnswer) -> AsyncGenerator[None, None]:
+    async def _read_until_usage(self, answer: EngineAnswer) -> AsyncGenerator[None, None]:
         """Read the usage of a finished answer beside the block, even if the block is cancelled."""
         if self.writer.cut:  # the model server would not end
             yield
@@ -261,7 +262,7 @@ class ChatCall(PaidCall):
             reading.result()
         finally:
             try:
-                await asyncio.wait([reading], timeout=_COUNT_SECONDS)
+                await asyncio.wait([reading], timeout=_USAGE_SECONDS)
             finally:
                 reading.cancel()
                 reading.add_done_callback(
@@ -285,11 +286,11 @@ class ChatCall(PaidCall):
         try:
             answer, raws = await self.tried(self._begin)
             try:
-                written = writer.plain_answer(answer.completion) if answer.completion else None
-                while raws is not None and written is None:
+                completed = writer.plain_answer(answer.completion) if answer.completion else None
+                while raws is not None and completed is None:
                     for raw in raws:
                         if isinstance(raw, Passed):
-                            self._pass(raw, self.passing)
+                            self._pass(raw, self.server_answer)
                         else:
                             writer.feed(raw)
                     if writer.cut and writer.finished:
@@ -297,20 +298,20 @@ class ChatCall(PaidCall):
                     raws = await answer.more()
             finally:
                 await answer.aclose()
-            if self.passing is not None and self.passing.held:
+            if self.server_answer is not None and self.server_answer.held:
                 writer.finish()
-                written = self.passing.held[-1].document, self.passing.held[-1].block
+                completed = self.server_answer.held[-1].document, self.server_answer.held[-1].block
             else:
-                if written is None:
+                if completed is None:
                     long = writer.text_bytes > _LONG_BYTES
-                    written = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
-                self._answer = written[0]
+                    completed = await asyncio.to_thread(writer.answer, True) if long else writer.answer()
+                self._answer = completed[0]
             self.begun = self.answered = True
         except UpstreamFault as fault:
             raise self.caller_error(fault) from fault
         finally:
             self._note_end()
-        return written
+        return completed
 
     def _note_end(self) -> None:
         self._log_tokens()
@@ -320,7 +321,7 @@ class ChatCall(PaidCall):
 
     def _note_settled(self) -> None:
         super()._note_settled()
-        if self._left:  # which was not known before
+        if self._caller_ended:  # which was not known before
             self._log_tokens()
 
     def _log_tokens(self) -> None:
@@ -344,7 +345,7 @@ class ChatCall(PaidCall):
             way, written = self._engines.way_to(model.provider), await sent.json_for(model)
             server = self.server_of(model.provider)
             sending = (self.streams, self._note_reached, model.api)
-            if sent.passes_to(model):
+            if sent.passes_answer_of(model):
                 shown_as, headers = self.writer.head["model"], sent.headers
                 answer = await upstream.chat(way, server, written, *sending, shown_as=shown_as, headers=headers)
             else:
@@ -377,6 +378,6 @@ class ChatCall(PaidCall):
         own.byok = error.byok
         return own
 
-    async def refused(self, fault: UpstreamFault) -> bool:
+    async def note_refusal(self, fault: UpstreamFault) -> bool:
         self._reached = False
-        return self._model.provider is not None and await self._sent.refused(fault, self._model)
+        return self._model.provider is not None and await self._sent.note_refusal(fault, self._model)

@@ -91,7 +91,7 @@ class ImageCall(MediaCall):
         return self._request.count * one
 
     def hold_in(self, tx: sqlite3.Connection) -> None:
-        self.hold(tx, self._request.count * self._asked.prices["micros_per_image"])
+        self.hold(tx, self._request.count * self._first_model.prices["micros_per_image"])
 
     def bill(self) -> Bill:
         made = 0 if self._failed else len(self.pictures)

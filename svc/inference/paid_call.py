@@ -100,7 +100,7 @@ class PaidCall:
     _choice: servers.Choice[Provider] | None = None  # among the servers of a provider with several addresses
 
     def __init__(self, model: Model, engines: Engines, payer: Payer) -> None:
-        self._asked = self._model = model
+        self._first_model = self._model = model
         self.paid = model.paid
         self._engines = engines
         self._payer = payer
@@ -111,7 +111,7 @@ class PaidCall:
         self.also: Callable[[sqlite3.Connection], object] | None = None
         self._reserved = False  # there may be a hold
         self.settled = False  # the cost is on disk
-        self._left = False  # the caller ended the call, and pays for the input as well
+        self._caller_ended = False  # the caller ended the call, and pays for the input as well
         self._failed = False  # it ended early for another reason: the caller pays only for the output that it has
         self._bill: Bill | None = None  # the settled one
         self._asked_at: float | None = None  # when the current attempt began, in monotonic seconds
@@ -221,8 +221,8 @@ class PaidCall:
 
     def note_early_end(self, *, of_caller: bool) -> None:
         """Note who has ended the call before its end. What was noted first counts, and nothing after its settlement."""
-        if not (self.settled or self._left or self._failed):
-            self._left, self._failed = of_caller, not of_caller
+        if not (self.settled or self._caller_ended or self._failed):
+            self._caller_ended, self._failed = of_caller, not of_caller
 
     def note_unstored(self, refusal: ApiError) -> None:
         """Note that the settlement cannot be stored now, so that the client gets an error."""
@@ -314,7 +314,7 @@ class PaidCall:
                 return answer
             except UpstreamFault as fault:
                 self.ended(fault)
-                if await self.refused(fault):
+                if await self.note_refusal(fault):
                     tries -= 1  # asked again in another form, which is not a second attempt
                 elif self._choice and self._choice.has_other(fault, self._engines.clock()):
                     tries -= 1  # nor is another server
@@ -349,7 +349,7 @@ class PaidCall:
         self.log_fields["upstream_ms"] = round((ended_at - self._began_at) * 10_000) / 10
         self._asked_at = None
 
-    async def refused(self, fault: UpstreamFault) -> bool:
+    async def note_refusal(self, fault: UpstreamFault) -> bool:
         """Note that the model server has done nothing. Return True if it should be asked at once in another form."""
         return False
 
@@ -363,7 +363,7 @@ class PaidCall:
         If all servers of a provider have failed, there is no second attempt.
         """
         model = self._model
-        if model is not self._asked or model.provider is None or model.provider.byok:
+        if model is not self._first_model or model.provider is None or model.provider.byok:
             return False
         wait_seconds = _RETRY_SECONDS if fault.retry_after_seconds is None else fault.retry_after_seconds
         if tries == 1 and not (self._choice and self._choice.is_over) and wait_seconds <= _LONGEST_RETRY_SECONDS:

@@ -23,7 +23,7 @@ from svc.json_splice import spliced, with_only
 # The fields whose cost the service can settle: https://platform.openai.com/docs/api-reference/responses/create,
 # https://platform.claude.com/docs/en/api/messages/create. Others, such as `service_tier`, `speed`, `inference_geo` and
 # `container`, change prices, or name what the vendor keeps under the operator's key.
-_SETTLED = {
+_FIELDS_OF_KNOWN_COST = {
     "responses": words(
         """
         model input instructions stream stream_options max_output_tokens temperature top_p presence_penalty
@@ -41,7 +41,7 @@ _SETTLED = {
 }
 _LIMIT_OF = {"responses": "max_output_tokens", "messages": "max_tokens"}
 # Tools that the client runs.
-_OWN_TOOLS = {"responses": (None, "function", "custom", "namespace"), "messages": (None, "custom")}
+_CLIENT_TOOLS = {"responses": (None, "function", "custom", "namespace"), "messages": (None, "custom")}
 _OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 _USES = 8  # of a hosted tool in the hold, if the request has no `max_uses`
 _ANY_TOOL = ("required", "any")
@@ -49,15 +49,18 @@ _SEALED = frozenset({"reasoning", "thinking", "redacted_thinking"})
 _CHOICES = frozenset({"auto", "any", "none", "function", "custom"})
 
 Body = dict[str, Any]
+_Filter = Callable[[list[Any]], list[Any]]  # of tools
 
 
 class PassedRequest:
     """A checked request `body` in the format `api`, whose JSON is `text`.
 
     `referenced(id, param)` returns the JSON of the item that an `item_reference` names, for an operator's server.
-    `as_chat(model)` translates the request for a fallback whose server has another format. `wanted` is the body with
-    changes of the service, and `headers` go along. `ignored` is what `asked` does not get. Raises ApiError for a demand
-    that it must not get.
+    `as_chat(model)` translates the request for a fallback whose server has another format, and `headers` go along.
+    `ignored` is what `first_model` does not get. Raises ApiError for a demand that it must not get.
+
+    `text` has the caller's bytes, `body` their fields, `wanted` these without unreadable images, and `_edited` what the
+    server of `first_model` gets.
 
     A chat request is edited elsewhere, and only keeps its bytes here.
     """
@@ -72,7 +75,7 @@ class PassedRequest:
         api: str,
         text: bytes,
         body: Body,
-        asked: Model,
+        first_model: Model,
         *,
         wanted: Body | None = None,
         referenced: Callable[[str, str], bytes] | None = None,
@@ -86,9 +89,9 @@ class PassedRequest:
         self.as_chat = as_chat
         self._wanted = body if wanted is None else wanted
         self._referenced = referenced
-        self._asked = asked
-        self._edited, self.ignored = self._for_server(asked)
-        self.hosted_micros = self._hosted_micros() if asked.hosted_tools else 0
+        self._first_model = first_model
+        self._edited, self.ignored = self._for_server(first_model)
+        self.hosted_micros = self._hosted_micros() if first_model.hosted_tools else 0
 
     @property
     def skeleton(self) -> Body:
@@ -107,7 +110,7 @@ class PassedRequest:
         """Return the chat request whose input is estimated if the model server does not count it."""
         with contextlib.suppress(ApiError):
             if self.as_chat is not None:
-                return self.as_chat(self._asked)
+                return self.as_chat(self._first_model)
         return self.skeleton
 
     @property
@@ -117,7 +120,7 @@ class PassedRequest:
 
     def _hosted_micros(self) -> int:
         """Return the most that the request's hosted tools cost at the model that was asked for."""
-        prices, total = self._asked.hosted_tools, 0
+        prices, total = self._first_model.hosted_tools, 0
         items = self._edited.get("input") if self.api == "responses" else None
         holders = [self._edited, *(filter(_holds_tools, items) if isinstance(items, list) else ())]
         for tool in [tool for holder in holders for tool in holder.get("tools") or ()]:
@@ -128,7 +131,7 @@ class PassedRequest:
 
     def for_model(self, model: Model, limits: Mapping[str, int]) -> Body:
         """Return the body for `model`, whose server has this format. Raises ApiError for what it must not get."""
-        edited = self._edited if model is self._asked else self._for_server(model)[0]
+        edited = self._edited if model is self._first_model else self._for_server(model)[0]
         limit = {_LIMIT_OF[self.api]: min(limits.values())} if limits else {}
         return {**edited, "model": model.name, **limit}
 
@@ -150,25 +153,25 @@ class PassedRequest:
     def _for_server(self, model: Model) -> tuple[Body, Ignored]:
         body, fields, tools = self._wanted, dict[str, None](), dict[str, None]()
         if self.text.find(seals.PREFIX.encode()) >= 0:
-            body = _with_own_seals(self.api, body)
+            body = _with_seals_of(self.api, body)
         if model.byok:
             return body, Ignored()
         if self._referenced:
             body = _with_items(body, self._referenced)
         if model.paid:
-            body = _only_settled(self.api, body, model, fields)
+            body = _with_known_cost(self.api, body, model, fields)
             if self.api == "messages":
                 body = cache_marks.for_messages(body, model)
         if "tools" not in model.extra_fields:
-            body = _only_own_tools(self.api, body, model, tools)
+            body = _without_unpriced_tools(self.api, body, model, tools)
         body = drop_routing_fields(body, (), model.extra_fields, fields)
         if self.api == "responses":
             body["store"] = False  # the vendor would keep what one account asked under the operator's key
         return body, Ignored(tuple(fields), tuple(tools))
 
 
-def _only_settled(api: str, body: Body, model: Model, ignored: dict[str, None]) -> Body:
-    known = _SETTLED[api] | model.extra_fields
+def _with_known_cost(api: str, body: Body, model: Model, ignored: dict[str, None]) -> Body:
+    known = _FIELDS_OF_KNOWN_COST[api] | model.extra_fields
     kept = {name: value for name, value in body.items() if name in known}
     management = kept.get("context_management")
     if "context_management" not in model.extra_fields and not _only_clears(management):
@@ -195,7 +198,7 @@ def _with_items(body: Body, referenced: Callable[[str, str], bytes]) -> Body:
             if item["id"] in known:  # a small request could otherwise become gigabytes
                 raise invalid_value(f"Duplicate item found with id {item['id']!r}.", param)
             known.add(item["id"])
-            found[place] = _with_own_seal(referenced(item["id"], param))
+            found[place] = _item_for_server(referenced(item["id"], param))
     if not found:
         return body
     placed = [found.get(place, item) for place, item in enumerate(items)]
@@ -205,14 +208,14 @@ def _with_items(body: Body, referenced: Callable[[str, str], bytes]) -> Body:
 # --- reasoning that other servers have sealed, in the answers of fallbacks and of other models
 
 
-def _with_own_seal(item: bytes) -> bytes | None:
+def _item_for_server(item: bytes) -> bytes | None:
     if item.find(seals.PREFIX.encode()) < 0:
         return item
     kept = seals.for_server("responses", orjson.loads(item))
     return None if kept is None else orjson.dumps(kept)
 
 
-def _with_own_seals(api: str, body: Body) -> Body:
+def _with_seals_of(api: str, body: Body) -> Body:
     if api == "responses":
         items = body.get("input")
         return {**body, "input": _kept(api, items)} if isinstance(items, list) else body
@@ -231,22 +234,23 @@ def _kept(api: str, parts: list[Body]) -> list[Body]:
 # --- tools
 
 
-def _only_own_tools(api: str, body: Body, model: Model, ignored: dict[str, None]) -> Body:
+def _without_unpriced_tools(api: str, body: Body, model: Model, ignored: dict[str, None]) -> Body:
     """Return `body` without hosted tools that have no price. Raises ApiError if the request demands one."""
-    own = _OWN_TOOLS[api]
+    of_client = _CLIENT_TOOLS[api]
 
-    def passing(tools: list[Any]) -> list[Any]:
-        return [tool for tool in tools if tool.get("type") in own or hosted_family(tool["type"]) in model.hosted_tools]
+    def without_unpriced(tools: list[Any]) -> list[Any]:
+        known = model.hosted_tools
+        return [tool for tool in tools if tool.get("type") in of_client or hosted_family(tool["type"]) in known]
 
     items = body.get("input") if api == "responses" else None
     if isinstance(items, list) and any(map(_holds_tools, items)):
-        found = [{**item, "tools": passing(item["tools"])} if _holds_tools(item) else item for item in items]
+        found = [{**item, "tools": without_unpriced(item["tools"])} if _holds_tools(item) else item for item in items]
         _note_ignored(items, found, ignored)
         body = {**body, "input": found}
     tools, choice = body.get("tools") or [], body.get("tool_choice")
-    kept = passing(tools)
+    kept = without_unpriced(tools)
     if isinstance(choice, dict):
-        choice = _own_choice(choice, tools, kept, passing)
+        choice = _allowed_choice(choice, tools, kept, without_unpriced)
     if tools and not kept and (choice["type"] if isinstance(choice, dict) else choice) in _ANY_TOOL:
         raise other_price("tool_choice")
     if len(kept) < len(tools):
@@ -268,11 +272,11 @@ def _note_ignored(holders: list[Any], kept: list[Any], ignored: dict[str, None])
             ignored.update((tool["type"], None) for tool in gone)
 
 
-def _own_choice(choice: Any, tools: list[Any], kept: list[Any], passing: Callable[[list[Any]], list[Any]]) -> Any:
+def _allowed_choice(choice: Any, tools: list[Any], kept: list[Any], without_unpriced: _Filter) -> Any:
     """Return the choice of a tool without hosted ones that have no price. Raises ApiError if it demands one."""
     kind = choice["type"]
     if kind == "allowed_tools":
-        allowed = passing(choice["tools"])
+        allowed = without_unpriced(choice["tools"])
         if len(allowed) == len(choice["tools"]):
             return choice
         if not allowed and choice["mode"] == "required":
@@ -282,7 +286,7 @@ def _own_choice(choice: Any, tools: list[Any], kept: list[Any], passing: Callabl
         foreign = {tool.get("name") for tool in tools} - {tool.get("name") for tool in kept}
         demanded = choice["name"] in foreign
     else:
-        demanded = kind not in _CHOICES and not passing([choice])
+        demanded = kind not in _CHOICES and not without_unpriced([choice])
     if demanded:
         raise other_price("tool_choice")
     return choice

@@ -67,7 +67,7 @@ class SpeechCall(MediaCall):
         return min(ceil(self.track.seconds / _SECONDS_PER_TOKEN - 1e-6), self._request.most_tokens)
 
     def hold_in(self, tx: sqlite3.Connection) -> None:
-        self.hold(tx, self._cost_micros(self._asked, self._request.most_tokens))
+        self.hold(tx, self._cost_micros(self._first_model, self._request.most_tokens))
 
     def bill(self) -> Bill:
         seconds, tokens = (0.0, 0) if self._failed else (self.track.seconds, self.tokens)

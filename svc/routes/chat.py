@@ -141,9 +141,9 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     if model.provider is None:
         check_for_builtin(body)
-    passed = None
+    caller_request = None
     if caller.auth != "session" and model.provider is not None and model.api == "chat" and reads_images(model):
-        passed = PassedRequest("chat", text, body, model)
+        caller_request = PassedRequest("chat", text, body, model)
     del text
     exchange, added, continues, given = None, {}, False, body["messages"]
     if caller.auth == "session":  # a key's requests are stateless
@@ -170,7 +170,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     def make(heavy: bool) -> ChatCall:
         check_images(model, given, "messages")
         check_files(model, given, "messages")
-        return ChatCall(model, body, state.engines, payer, added=added, heavy=heavy, passed=passed)
+        return ChatCall(model, body, state.engines, payer, added=added, heavy=heavy, caller_request=caller_request)
 
     call = await make_call(request, caller.id, make, is_heavy(request))
     if exchange is None:
@@ -193,7 +193,7 @@ async def _answer_of_session(
         blocks = answer.follow(interrupt, own=True, usage=usage)
         return stream_of(request, blocks, interrupt, headers, AnswerWriter())
     try:
-        return await respond(request, call, AnswerWriter(), headers=headers, kept=answer)
+        return await respond(request, call, AnswerWriter(), headers=headers, session_answer=answer)
     except ApiError:
         if not answer.was_stopped:
             raise

@@ -53,20 +53,20 @@ async def answer_in_format(
     def make(heavy: bool) -> tuple[ChatCall, AnswerWriter]:
         if model.api == api and model.provider is not None:
             return passed_call(request, payer, model, api, body, translate, heavy)
-        request.context.taken_body()
-        asked = translate(body, model, reads_pdfs=True)
+        request.context.drop_body()
+        translated = translate(body, model, reads_pdfs=True)
         if model.provider is None:
-            check_for_builtin(asked.chat, asked.format.names)
-        added = ADDED.intersection(asked.chat) | {"reasoning_content"}
-        chat = asked.chat
+            check_for_builtin(translated.chat, translated.format.names)
+        added = ADDED.intersection(translated.chat) | {"reasoning_content"}
+        chat = translated.chat
         names: tuple[str, ...] = ()
         if model.paid and model.provider is not None:
-            passed, names = without_place(asked.left, model)
-            chat = {**passed, **chat}
-        call = ChatCall(model, chat, state.engines, payer, added=added, heavy=heavy, format=asked.format)
-        if names or asked.ignored_tools:
-            call.ignored = Ignored((*names, *call.ignored.fields), (*asked.ignored_tools, *call.ignored.tools))
-        return call, asked.writer(call)
+            extra, names = without_place(translated.without_place, model)
+            chat = {**extra, **chat}
+        call = ChatCall(model, chat, state.engines, payer, added=added, heavy=heavy, format=translated.format)
+        if names or translated.ignored_tools:
+            call.ignored = Ignored((*names, *call.ignored.fields), (*translated.ignored_tools, *call.ignored.tools))
+        return call, translated.writer(call)
 
     call, writer = await make_call(request, caller.id, make, is_heavy(request))
     return await respond(request, call, writer, headers=ignored_of(call))
@@ -101,28 +101,28 @@ async def respond(
     writer: AnswerWriter,
     *,
     headers: dict[str, str],
-    kept: SessionAnswer | None = None,
+    session_answer: SessionAnswer | None = None,
 ) -> Response:
-    """Return the answer of `call` as `writer` writes it. `kept` stores that of a session."""
-    interrupt = kept.interrupt if kept else Interrupt()
+    """Return the answer of `call` as `writer` writes it. `session_answer` stores that of a session."""
+    interrupt = session_answer.interrupt if session_answer else Interrupt()
     claim = request.context.claim
     if call.streams:
         keeping: AbstractAsyncContextManager[None] = NOTHING
         if claim is not None:
             writer = kept_writer = KeptWriter(writer, claim, headers)
-            keeping = kept_writer.keeping(request, interrupt, kept, partial(_end, request, call))
-        events = _events(request, call, writer, interrupt, kept, keeping)
+            keeping = kept_writer.keeping(request, interrupt, session_answer, partial(_end, request, call))
+        events = _events(request, call, writer, interrupt, session_answer, keeping)
         events = events if claim is None else recorded(request.context, claim, events)
         return stream_of(request, events, interrupt, headers, writer)
 
     try:
-        async with kept or call:
+        async with session_answer or call:
             try:
                 with interrupt.over(request.context, request.state.drain):
                     completion, written = await call.complete()
             except ApiError as error:
                 if claim is not None:
-                    await keep_early_end(request, claim, error, kept, partial(_json_headers, call, headers))
+                    await keep_early_end(request, claim, error, session_answer, partial(_json_headers, call, headers))
                 raise
             if call.text_bytes <= writer.long_bytes:
                 written = writer.answer(completion, written)
@@ -169,28 +169,29 @@ async def _events(
     call: ChatCall,
     writer: AnswerWriter,
     interrupt: Interrupt,
-    kept: SessionAnswer | None,
+    session_answer: SessionAnswer | None,
     keeping: AbstractAsyncContextManager[None],
 ) -> AsyncGenerator[bytes, None]:
     """Yield the blocks of the answer, and the last ones after its settlement."""
     stopped, whole = _error_of(interrupt), False
+    # They end in the reverse order: the stream is closed, its end is kept in the claim, and the call is settled last.
     try:
-        async with kept or call, keeping, stopped, contextlib.aclosing(call.stream()) as chunks:
+        async with session_answer or call, keeping, stopped, contextlib.aclosing(call.stream()) as chunks:
             async for together in chunks:
-                if kept is not None:
-                    kept.wake()
+                if session_answer is not None:
+                    session_answer.wake()
                 short, write = call.text_bytes <= writer.long_bytes, writer.events
                 for block in write(together) if short else await _off_loop(request, write, together):
                     yield block
             whole = True
     except asyncio.CancelledError:
-        # A shutdown during the settlement, which completes all the same, finds the answer whole.
+        # The settlement is last and completes in any case, so a shutdown during it finds the answer whole.
         if not whole or interrupt.reason is None:
             raise
     except ApiError as error:
-        if kept is None:
+        if session_answer is None:
             raise
-        yield LastBlock(kept.end_after(error))
+        yield LastBlock(session_answer.end_after(error))
         return
     finally:
         request.context.log_fields.update(call.log_fields)

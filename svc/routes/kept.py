@@ -27,11 +27,11 @@ async def keep_refusal(request: Request, error: ApiError) -> None:
 
 
 async def keep_early_end(
-    request: Request, claim: Claim, error: ApiError, kept: SessionAnswer | None, headers: Headers
+    request: Request, claim: Claim, error: ApiError, session_answer: SessionAnswer | None, headers: Headers
 ) -> None:
     """Keep the JSON answer of a session that a person stops, or a model server's own refusal."""
-    if kept is not None and kept.stop_requested:
-        claim.keep_stopped(headers, lambda: orjson.dumps(kept.cut_short()))
+    if session_answer is not None and session_answer.stop_requested:
+        claim.keep_stopped(headers, lambda: orjson.dumps(session_answer.cut_short()))
     await keep_refusal(request, error)
 
 
@@ -84,7 +84,7 @@ class KeptWriter(AnswerWriter):
         self,
         request: Request,
         interrupt: Interrupt,
-        kept: SessionAnswer | None,
+        session_answer: SessionAnswer | None,
         end: Callable[[AnswerWriter], Awaitable[bytes]],
     ) -> AsyncIterator[None]:
         """Keep how the stream ends, with `end(writer)` or with an error, before its settlement. A shutdown releases
@@ -94,8 +94,8 @@ class KeptWriter(AnswerWriter):
         try:
             yield
         except ApiError as error:
-            if kept is not None and kept.stop_requested:
-                fault, stopped = error, kept
+            if session_answer is not None and session_answer.stop_requested:
+                fault, stopped = error, session_answer
                 claim.keep_stopped(lambda: self._headers, lambda: stopped.end_after(fault))
             elif not claim.begun:
                 await keep_refusal(request, error)

@@ -47,7 +47,7 @@ def passed_call(
     def translated(other: Model) -> Translated:
         return translate(copy.deepcopy(body), other)
 
-    passed = PassedRequest(
+    caller_request = PassedRequest(
         api,
         request.context.taken_body(),
         body,
@@ -57,7 +57,7 @@ def passed_call(
         as_chat=lambda fallback: translated(fallback).chat,
         headers=_headers(request, model) if api == "messages" else (),
     )
-    call = ChatCall(model, None, state.engines, payer, heavy=heavy, passed=passed)
+    call = ChatCall(model, None, state.engines, payer, heavy=heavy, caller_request=caller_request)
 
     def other() -> AnswerWriter:
         return translated(model).writer(call)

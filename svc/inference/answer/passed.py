@@ -43,7 +43,7 @@ class PassedEvents:
         self.stream = stream
         self._reader = reader
         self._shown_as = shown_as
-        self._passed: list[Passed] = []
+        self._pieces: list[Passed] = []
         self._texts: list[str] = []  # of the deltas that are not read yet
         self._blocks: list[bytes] = []
         self._key: tuple[Any, ...] | None = None
@@ -65,7 +65,7 @@ class PassedEvents:
             self._read_texts()
         if key is None:
             data, chunks = self._named(data, document), self._reader.chunks(document)
-            self._passed.append(Passed(_event(name, data), chunks, document))
+            self._pieces.append(Passed(_event(name, data), chunks, document))
             self._continued = self._continued if not chunks else None
             return
         if key != self._key:
@@ -99,19 +99,19 @@ class PassedEvents:
     def taken(self) -> list[Passed]:
         """Return what was added since the last time."""
         self._read_texts()
-        passed, self._passed = self._passed, []
-        return passed
+        pieces, self._pieces = self._pieces, []
+        return pieces
 
     def _read_texts(self) -> None:
         if not self._texts:
             return
         text, block, delta = "".join(self._texts), b"".join(self._blocks), self._last["delta"]
         if self._continued == self._key:
-            self._passed.append(Passed(block, [], self._last, text))
+            self._pieces.append(Passed(block, [], self._last, text))
         else:
             joined = text if type(delta) is str else {**delta, TEXT_OF[delta["type"]]: text}
             chunks = self._reader.chunks({**self._last, "delta": joined})
-            self._passed.append(Passed(block, chunks, self._last))
+            self._pieces.append(Passed(block, chunks, self._last))
             self._continued = self._key if chunks else None
         self._texts, self._blocks = [], []
 
@@ -204,9 +204,9 @@ class PassedAnswer:
         self._seen: Counter[str] = Counter()
         self._reported: Counter[str] = Counter()
 
-    def note(self, passed: Passed) -> None:
+    def note(self, piece: Passed) -> None:
         self.begun = True
-        document = passed.document
+        document = piece.document
         if "delta" in document and "usage" not in document:  # like most
             return
         for answer in (document, document.get("response"), document.get("message")):

@@ -61,9 +61,11 @@ def translate(request: dict[str, Any], *, marks: bool = False, with_seals: bool 
     # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in
     # the client.
     reasoning = thinking["type"] != "disabled"
-    left = {name: request[name] for name in request if name not in FIELDS}
-    told = CallerFormat(_NAMES, "auto" if reasoning else None)
-    return Translated(body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), told, left)
+    without_place = {name: request[name] for name in request if name not in FIELDS}
+    caller_format = CallerFormat(_NAMES, "auto" if reasoning else None)
+    return Translated(
+        body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), caller_format, without_place
+    )
 
 
 def _mark_of(block: dict[str, Any], marks: bool) -> dict[str, Any]:
@@ -156,10 +158,10 @@ def _add_system(messages: ChatMessages, content: Content, marks: bool) -> None:
     for block in blocks:
         text = block["text"]
         if text and not (text.startswith(BILLING_HEADER) and blocks is content):
-            messages.add_system(_said(block, marks))
+            messages.add_system(_text_of(block, marks))
 
 
-def _said(block: dict[str, Any], marks: bool) -> str | Part:
+def _text_of(block: dict[str, Any], marks: bool) -> str | Part:
     return text_part(block["text"], **_mark_of(block, marks)) if marks else str(block["text"])
 
 
@@ -193,7 +195,7 @@ def _add_assistant(messages: ChatMessages, given: list[dict[str, Any]], param: s
             arguments = json_text.dumps(block["input"]).decode()
             messages.add_call(block["id"], block["name"], arguments, f"{param}[{position}]", **_mark_of(block, marks))
         elif block["type"] == "text" and block["text"]:
-            messages.add_said("content", _said(block, marks))
+            messages.add_said("content", _text_of(block, marks))
         elif block["type"] in ("thinking", "redacted_thinking"):
             messages.add_reasoning(block.get("thinking") or "", seals.of_callers_thinking(block))
 

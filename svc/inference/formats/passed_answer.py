@@ -24,9 +24,9 @@ class PassedWriter(AnswerWriter):
     long_bytes: float = 1024 * 1024
 
     def __init__(self, call: ChatCall, other: Callable[[], AnswerWriter]) -> None:
-        assert call.passing is not None
+        assert call.server_answer is not None
         self.call = call
-        self.passing: PassedAnswer = call.passing
+        self.server_answer: PassedAnswer = call.server_answer
         self._other = other
         self._made: AnswerWriter | None = None
 
@@ -40,7 +40,7 @@ class PassedWriter(AnswerWriter):
         raise NotImplementedError
 
     def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
-        if not self.passing.held:
+        if not self.server_answer.held:
             return self.other.answer(completion, written)
         self.note(completion)
         return written
@@ -48,12 +48,12 @@ class PassedWriter(AnswerWriter):
     def events(self, chunks: Sequence[Any]) -> list[bytes]:
         if chunks and type(chunks[0]) is not Passed:
             return self.other.events(chunks)
-        for passed in chunks:
-            self.note(passed.document)
-        return events.joined([passed.block for passed in chunks])
+        for piece in chunks:
+            self.note(piece.document)
+        return events.joined([piece.block for piece in chunks])
 
     def end(self) -> bytes:
-        if not self.passing.begun:
+        if not self.server_answer.begun:
             return self.other.end()
         return self.cut_end() if self.call.writer.cut else self.passed_end()
 
@@ -111,7 +111,7 @@ class PassedResponse(PassedWriter):
             self._items.append(item)
 
     def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
-        passes = bool(self.passing.held)
+        passes = bool(self.server_answer.held)
         written = super().answer(completion, written)
         if passes:
             self._keep(completion.get("output"))

@@ -43,15 +43,15 @@ class Translated(NamedTuple):
     """A request of another format, as the chat request `chat`.
 
     `ignored_tools` are the types of the hosted tools that were left out. `writer` makes the writer of the answer.
-    `format` has the caller's names of fields that are called differently in `chat`, and `left` the fields without a
-    place in it.
+    `format` has the caller's names of fields that are called differently in `chat`. Fields that chat lacks are
+    `without_place`.
     """
 
     chat: dict[str, Any]
     ignored_tools: tuple[str, ...]
     writer: Callable[[ChatCall], AnswerWriter]
     format: CallerFormat
-    left: dict[str, Any]
+    without_place: dict[str, Any]
 
 
 class ChatMessages:

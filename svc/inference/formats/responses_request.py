@@ -95,9 +95,9 @@ def translate(
         clock=clock,
         remember=partial(memory.add, account_id) if sent.get("store", True) else lambda items: None,
     )
-    left = {name: value for name, value in sent.items() if name not in FIELDS or name == "service_tier"}
-    told = CallerFormat(_NAMES, sent["reasoning"].get("summary"))
-    return Translated(chat, tools.ignored, writer, told, left)
+    without_place = {name: value for name, value in sent.items() if name not in FIELDS or name == "service_tier"}
+    caller_format = CallerFormat(_NAMES, sent["reasoning"].get("summary"))
+    return Translated(chat, tools.ignored, writer, caller_format, without_place)
 
 
 def _of_text(sent: dict[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,10 @@ class Context:
         body, self.body = self.body, b""
         return body
 
+    def drop_body(self) -> None:
+        """Keep the body no longer: it is not passed on."""
+        self.body = b""
+
     def disconnect(self) -> None:
         """Note that the client has disconnected, and end the open answer."""
         self.disconnected = True

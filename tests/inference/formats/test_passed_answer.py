@@ -18,7 +18,7 @@ remembered: dict[str, bytes] = {}
 
 def writer_of(api: str, *, cut: bool = False, other: Any = AnswerWriter) -> PassedWriter:
     call: Any = SimpleNamespace(
-        passing=PassedAnswer(), writer=SimpleNamespace(cut=cut), usage=USAGE, request_id="req_1"
+        server_answer=PassedAnswer(), writer=SimpleNamespace(cut=cut), usage=USAGE, request_id="req_1"
     )
     return PassedMessage(call, other) if api == "messages" else PassedResponse(call, other, remembered.update)
 
@@ -33,7 +33,7 @@ def begun(writer: PassedWriter, api: str, count: int) -> list[dict[str, Any]]:
     events = events_of(api, SAID, "m")[:count]
     blocks = b"".join(writer.events([passed(event) for event in events]))
     assert events_in(blocks) == events
-    writer.passing.begun = True
+    writer.server_answer.begun = True
     return events
 
 
