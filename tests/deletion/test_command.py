@@ -16,7 +16,7 @@ CHAT = {"messages": [{"role": "user", "content": "say begun\nwait 60000"}], "mod
 
 
 async def run(server: LocalServer, *arguments: str) -> None:
-    answer = await asyncio.to_thread(command, server, "user", *arguments)
+    answer = await asyncio.to_thread(command, server, *arguments)
     assert answer.returncode == 0, answer.stderr
 
 
@@ -38,8 +38,8 @@ async def test_command_ends_the_streams_of_that_account(tmp_path: Path) -> None:
             await stream.head()
         *ended, other = [asyncio.create_task(stream.rest()) for stream in streams]
         await until(lambda: all(stream.blocks for stream in streams))
-        await run(server, "delete", deleted.email)
-        await run(server, "suspend", suspended.email, "on")
+        await run(server, "user", "delete", deleted.email)
+        await run(server, "user", "suspend", suspended.email, "on")
         await asyncio.gather(*ended)
         for run_stream, reason in ((streams[0], "account_deleted"), (streams[4], "account_suspended")):
             last = run_stream.events[-1]
@@ -75,7 +75,7 @@ async def test_suspension_ends_downloads_by_key_and_by_link(tmp_path: Path) -> N
             client.stream("GET", link.raw_path.decode()) as by_link,
         ):
             assert (by_key.status_code, by_link.status_code) == (200, 200)
-            await run(server, "suspend", account.email, "on")
+            await run(server, "user", "suspend", account.email, "on")
             await until(lambda: not len(server.service.state["drain"]))
             for answer in (by_key, by_link):
                 with pytest.raises(httpx.RemoteProtocolError):
