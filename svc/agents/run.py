@@ -31,7 +31,7 @@ from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.claim import Claim
 from svc.inference.field_support import RETURNED
-from svc.inference.paid_call import PaidCall, Payer
+from svc.inference.model_call import ModelCall, Payer
 from svc.inference.sent_body import CallerFormat
 from svc.json_text import AT_ONCE_BYTES
 from svc.retry import retry_write
@@ -80,7 +80,7 @@ class AgentRun:
         self._claim = claim
         self._progress = loop.Progress()
         self._calls: list[ChatCall] = []  # all except the last are settled
-        self._media_calls: list[PaidCall] = []
+        self._media_calls: list[ModelCall] = []
 
     async def blocks(self) -> AsyncGenerator[bytes, None]:
         """Yield the run as blocks of an event stream. An exception before the first block is an ordinary HTTP error.

@@ -24,7 +24,7 @@ from svc.ids import timestamp
 from svc.inference.catalog import Model
 from svc.inference.image_call import MOST_SIDE, ImageCall, ImageRequest
 from svc.inference.media_engines import MediaEngines, store
-from svc.inference.paid_call import Engines, PaidCall, Payer
+from svc.inference.model_call import Engines, ModelCall, Payer
 from svc.inference.speech_call import DEFAULT_AUDIO_TOKENS, SpeechCall, SpeechRequest
 from svc.outbound.errors import OutboundError
 from svc.server.sse import Interrupt
@@ -53,7 +53,7 @@ class RunContext:
     engines: Engines
     media: MediaEngines
     media_models: Mapping[str, Model]
-    media_calls: list[PaidCall]
+    media_calls: list[ModelCall]
     also: Callable[[sqlite3.Connection], None]
     interrupt: Interrupt
     on_fault: Callable[[BaseException], None]

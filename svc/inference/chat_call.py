@@ -1,4 +1,4 @@
-"""One chat call, paid or free. svc/inference/paid_call.py holds and settles its cost.
+"""One chat call, paid or free. svc/inference/model_call.py holds and settles its cost.
 
 reserve() -> a hold in the wallet, with the output limited to what it can pay (402)
 stream() | complete() -> attempts until the first byte -> engine (built-in | HTTP)
@@ -21,7 +21,7 @@ from svc.inference.answer.passed import Passed, PassedAnswer
 from svc.inference.answer.token_usage import input_tokens
 from svc.inference.catalog import Model
 from svc.inference.chat_request import Ignored, for_operator, with_named_limit
-from svc.inference.paid_call import Bill, Engines, PaidCall, Payer
+from svc.inference.model_call import Bill, Engines, ModelCall, Payer
 from svc.inference.passed_request import PassedRequest
 from svc.inference.sent_body import LEAST_OUTPUT_TOKENS, CallerFormat, SentBody
 from svc.inference.server_formats.chat_parts import stops_of
@@ -44,7 +44,7 @@ Chunks = list[Any]  # of chat, TextChunks, or Passed
 EngineAnswer = raw_answer.RawAnswer | raw_answer.BuiltinAnswer
 
 
-class ChatCall(PaidCall):
+class ChatCall(ModelCall):
     """One chat-completions request to `model`, with a checked `body`.
 
     `added` names the fields that this service has added: they are left out for a model server that refuses them. `ours`

@@ -1,4 +1,4 @@
-"""The paid call for pictures, from the built-in painter or a provider.
+"""The call for pictures, from the built-in painter or a provider.
 
 hold -> the painter, picture by picture | a provider's answer, decoded and checked -> a charge for the pictures so far
 """
@@ -21,7 +21,7 @@ from svc.inference.answer.upstream_errors import CLIENT_FAULTS
 from svc.inference.catalog import Model, Provider
 from svc.inference.field_support import refused_fields
 from svc.inference.media_engines import MediaCall, MediaEngines, Parts, picture_type
-from svc.inference.paid_call import Bill, Payer
+from svc.inference.model_call import Bill, Payer
 from svc.outbound.addresses import same_origin
 
 LEAST_SIDE, MOST_SIDE = 64, 1024

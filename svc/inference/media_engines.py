@@ -24,7 +24,7 @@ from svc.errors import ApiError, UpstreamFault
 from svc.inference.answer.upstream_errors import CLIENT_FAULTS, fault_of
 from svc.inference.catalog import Model, Provider
 from svc.inference.chat_request import drop_routing_fields
-from svc.inference.paid_call import Engines, PaidCall, Payer
+from svc.inference.model_call import Engines, ModelCall, Payer
 from svc.inference.upstream import dump, send
 from svc.outbound.connection import Reply
 
@@ -125,7 +125,7 @@ class MediaEngines:
 Parts = AsyncGenerator[dict[str, Any], None]  # the fields for the log, after each part of an answer
 
 
-class MediaCall(PaidCall):
+class MediaCall(ModelCall):
     """One request for images or speech. Each kind of call adds `built_in` and `provided`, which write the answer."""
 
     def __init__(self, model: Model, media: MediaEngines, payer: Payer) -> None:

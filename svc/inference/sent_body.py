@@ -18,7 +18,7 @@ from svc.inference.chat_request import for_fallback, for_operator
 from svc.inference.effort_needs import NEEDS, demanded, needs_of
 from svc.inference.efforts import nearest_effort
 from svc.inference.first_body import FirstBody, first_body
-from svc.inference.paid_call import Engines
+from svc.inference.model_call import Engines
 from svc.inference.passed_request import PassedRequest
 from svc.inference.server_formats import seals
 from svc.inference.server_formats.chat_parts import SEALED, SUMMARY

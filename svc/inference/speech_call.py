@@ -1,4 +1,4 @@
-"""The paid call for speech, from the built-in voice or a provider, up to a limit of the output."""
+"""The call for speech, from the built-in voice or a provider, up to a limit of the output."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from svc.inference.answer.raw_answer import parsed
 from svc.inference.audio import Track
 from svc.inference.catalog import Model, Provider
 from svc.inference.media_engines import MediaCall, MediaEngines, Parts
-from svc.inference.paid_call import Bill, Payer
+from svc.inference.model_call import Bill, Payer
 from svc.outbound.connection import Reply
 
 DEFAULT_AUDIO_TOKENS = 4096

@@ -19,7 +19,7 @@ from svc.inference.chat_request import Ignored, without_place
 from svc.inference.chat_shape import check_for_builtin
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.request import ADDED, Translated
-from svc.inference.paid_call import PaidCall, Payer
+from svc.inference.model_call import ModelCall, Payer
 from svc.routes.kept import JSON, KeptWriter, keep_early_end, recorded
 from svc.routes.passed import passed_call
 from svc.routes.pdfs import make_call
@@ -140,7 +140,7 @@ def _json_headers(call: ChatCall, headers: dict[str, str]) -> dict[str, str]:
     return {**JSON, **headers, **cost_of(call)}
 
 
-def cost_of(call: PaidCall) -> dict[str, str]:
+def cost_of(call: ModelCall) -> dict[str, str]:
     """Return the header with the cost of a call that has been settled, if its model has a price."""
     return {"x-service-cost-micros": str(call.cost_micros)} if call.paid else {}
 

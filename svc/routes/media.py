@@ -25,7 +25,7 @@ from svc.inference.catalog import Model
 from svc.inference.claim import Headers
 from svc.inference.image_call import LARGE_SIZES, LEAST_SIDE, MOST_SIDE, ImageCall, ImageRequest
 from svc.inference.media_engines import MediaEngines, storage, store
-from svc.inference.paid_call import PaidCall
+from svc.inference.model_call import ModelCall
 from svc.inference.speech_call import (
     DEFAULT_AUDIO_TOKENS,
     LEAST_AUDIO_TOKENS,
@@ -247,7 +247,7 @@ async def _as_events(call: SpeechCall, file: BinaryIO) -> AsyncGenerator[bytes, 
 
 
 @contextlib.asynccontextmanager
-async def _made(request: Request, call: PaidCall) -> AsyncIterator[None]:
+async def _made(request: Request, call: ModelCall) -> AsyncIterator[None]:
     """Hold and settle the cost of the block, which ends if the client disconnects or the server stops."""
     try:
         async with call:

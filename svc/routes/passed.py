@@ -13,7 +13,7 @@ from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.passed_answer import PassedMessage, PassedResponse
 from svc.inference.formats.request import Translated
 from svc.inference.images import check_images, reads_images
-from svc.inference.paid_call import Payer
+from svc.inference.model_call import Payer
 from svc.inference.passed_request import PassedRequest
 from svc.outbound.client import Headers
 from svc.server.web import Request

@@ -29,8 +29,8 @@ from svc.inference.claim import Claims
 from svc.inference.field_support import FieldSupport
 from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.media_engines import MediaEngines, Slots
+from svc.inference.model_call import Engines
 from svc.inference.models import Models
-from svc.inference.paid_call import Engines
 from svc.inference.providers import KeyBox
 from svc.log import Log
 from svc.metrics import Metrics

@@ -17,7 +17,7 @@ from svc.ids import day_of
 from svc.months import month_of
 from tests.billing.test_wallet import add_account, empty_database, findings
 from tests.conftest import Service, bearer
-from tests.inference.test_paid_call import Lab, Person, config, events, lab, spoken, upstream
+from tests.inference.test_model_call import Lab, Person, config, events, lab, spoken, upstream
 from tests.support.cases import each
 
 __all__ = ["config", "lab", "upstream"]

@@ -11,7 +11,7 @@ import pytest
 
 from svc.config import Config
 from tests.conftest import Service
-from tests.inference.test_paid_call import Lab, Person, lab, upstream  # noqa: F401 - fixtures
+from tests.inference.test_model_call import Lab, Person, lab, upstream  # noqa: F401 - fixtures
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
 

@@ -12,7 +12,7 @@ from svc.errors import ApiError
 from svc.server.sse import Drain, EventStream
 from svc.server.web import refusal
 from tests.conftest import PASSWORD, Service, bearer
-from tests.inference.test_paid_call import Lab, config, lab, upstream  # noqa: F401 - fixtures
+from tests.inference.test_model_call import Lab, config, lab, upstream  # noqa: F401 - fixtures
 from tests.support.answers import assert_error
 from tests.support.cases import each
 from tests.support.late_imports import import_late

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from svc.config import Config
-from tests.inference.test_paid_call import Lab, catalog, lab, upstream  # noqa: F401 - fixtures
+from tests.inference.test_model_call import Lab, catalog, lab, upstream  # noqa: F401 - fixtures
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
 from tests.support.watchdog import WATCHDOG

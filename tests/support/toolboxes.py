@@ -11,7 +11,7 @@ from svc.agents.tools import TOOLS, RunContext
 from svc.auth import accounts
 from svc.content.artifacts import Home
 from svc.db import Database
-from svc.inference.paid_call import Payer
+from svc.inference.model_call import Payer
 from svc.outbound.client import Outbound
 from svc.server.sse import Interrupt
 

@@ -24,7 +24,7 @@ from svc.config import Config
 from svc.errors import ClientGone
 from svc.inference import chat_call
 from svc.inference.effort_needs import NEEDS, NO_EFFORT
-from svc.inference.paid_call import Payer
+from svc.inference.model_call import Payer
 from svc.server import limits
 from svc.server.http.head import Context
 from svc.server.sse import Drain, Interrupt

@@ -87,7 +87,7 @@ class Bill:
     cached_input_tokens: int = 0
 
 
-class PaidCall:
+class ModelCall:
     """One call of a model, from its hold to its settlement. Each kind of call adds `hold_in` and `bill`.
 
     `async with call:` reserves, and settles exactly once, however the block ends. The transaction that stores an
