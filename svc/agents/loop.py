@@ -117,7 +117,7 @@ async def run(
                         yield Deltas(texts)
             finally:
                 timeout.cancel()
-        if texts := _texts(model_call.writer.closing):
+        if texts := _texts(model_call.chunk_writer.closing):
             yield Deltas(texts)
         progress.finish_reason = model_call.finish_reason
         message = model_call.message

@@ -82,13 +82,13 @@ class ChatCall(ModelCall):
             self.ignored, self.server_answer = caller_request.ignored, PassedAnswer()
         else:
             body, added = self._checked(model, body, added, ours)
-        self.writer = chunk_writer.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
+        self.chunk_writer = chunk_writer.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
         if caller_request is not None and self.server_answer is not None:
-            self.writer.estimated_from = caller_request.estimated_from
+            self.chunk_writer.estimated_from = caller_request.estimated_from
         self._body = body
         self._sent = SentBody(model, body, added, engines, payer.account_id, heavy, format, caller_request)
         if heavy:
-            self.writer.estimated_input()  # now: later it would run on the event loop, or in the settlement
+            self.chunk_writer.estimated_input()  # now: later it would run on the event loop, or in the settlement
 
     def _checked(
         self, model: Model, body: dict[str, Any], added: Collection[str], ours: Collection[str]
@@ -111,7 +111,7 @@ class ChatCall(ModelCall):
     @property
     def text_bytes(self) -> int:
         """The size of the text of the answer so far, reasoning and arguments included."""
-        return self.writer.text_bytes
+        return self.chunk_writer.text_bytes
 
     @property
     def most_bytes(self) -> int:
@@ -121,12 +121,12 @@ class ChatCall(ModelCall):
     @property
     def message(self) -> dict[str, Any]:
         """The assistant's message so far."""
-        return self._answer["choices"][0]["message"] if self._answer else self.writer.content()
+        return self._answer["choices"][0]["message"] if self._answer else self.chunk_writer.content()
 
     @property
     def finish_reason(self) -> str | None:
         """The reason why the answer ended. None if it was cut off."""
-        return self._answer["choices"][0]["finish_reason"] if self._answer else self.writer.finish_reason()
+        return self._answer["choices"][0]["finish_reason"] if self._answer else self.chunk_writer.finish_reason()
 
     @property
     def usage(self) -> Mapping[str, Any]:
@@ -136,13 +136,13 @@ class ChatCall(ModelCall):
         was sent.
         """
         if self.answered and not self._failed:
-            return self.writer.usage
+            return self.chunk_writer.usage
         ended_by_caller = self._caller_ended and self._reached
-        if not ended_by_caller and not (self._streamed and self.writer.text_bytes):
+        if not ended_by_caller and not (self._streamed and self.chunk_writer.text_bytes):
             return _NO_USAGE
         # Before the end, a model server's count may be a placeholder (0). It is at least the estimate for the output.
-        reported, produced = self.writer.usage, estimated_tokens(self.writer.text_bytes)
-        prompt = (reported["prompt_tokens"] or self.writer.estimated_input()) if ended_by_caller else 0
+        reported, produced = self.chunk_writer.usage, estimated_tokens(self.chunk_writer.text_bytes)
+        prompt = (reported["prompt_tokens"] or self.chunk_writer.estimated_input()) if ended_by_caller else 0
         completion = max(reported["completion_tokens"], produced)
         counts = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         return {**reported, **counts} if ended_by_caller else counts
@@ -165,7 +165,7 @@ class ChatCall(ModelCall):
             granted = min(wanted, max(affordable, LEAST_OUTPUT_TOKENS))
             self.hold(tx, prices.most_micros(first_prices, most_input, granted * choices) + hosted_micros)
         sent.limits = dict.fromkeys(sent.limits, granted)
-        self.writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
+        self.chunk_writer.choice_bytes = granted * _BYTES_PER_GRANTED_TOKEN
 
     def bill(self) -> Bill:
         usage = self.usage
@@ -193,7 +193,7 @@ class ChatCall(ModelCall):
     # --- the answer
 
     async def stream(self) -> AsyncGenerator[Chunks, None]:
-        """Yield the chunks of the answer, those of one read together, except for its `writer.closing`.
+        """Yield the chunks of the answer, those of one read together, except for its `chunk_writer.closing`.
 
         Raises ApiError for a fault of the model server.
         """
@@ -203,7 +203,7 @@ class ChatCall(ModelCall):
             async with contextlib.aclosing(answer):
                 while raws is not None:
                     chunks, fault = self._read(raws)
-                    if fault is None and self.paid and self.writer.finished:
+                    if fault is None and self.paid and self.chunk_writer.finished:
                         async with self._read_until_usage(answer):
                             yield chunks
                         break
@@ -212,9 +212,9 @@ class ChatCall(ModelCall):
                     if fault is not None:
                         raise fault
                     raws = await answer.more()
-            self.writer.finish()
+            self.chunk_writer.finish()
             if self.server_answer is not None and self.server_answer.begun:
-                self.writer.closing = [*self.server_answer.held]
+                self.chunk_writer.closing = [*self.server_answer.held]
             self.answered = True
         except UpstreamFault as fault:
             raise self.caller_error(fault) from fault
@@ -227,7 +227,10 @@ class ChatCall(ModelCall):
         fault = None
         try:
             for raw in raws:
-                chunks += self._pass(raw, self.server_answer) if isinstance(raw, Passed) else self.writer.feed(raw)
+                if isinstance(raw, Passed):
+                    chunks += self._pass(raw, self.server_answer)
+                else:
+                    chunks += self.chunk_writer.feed(raw)
         except UpstreamFault as found:
             fault = found
         self.begun = self.begun or bool(chunks)
@@ -236,15 +239,15 @@ class ChatCall(ModelCall):
     def _pass(self, piece: Passed, server_answer: PassedAnswer | None) -> Chunks:
         """Return what may be sent now: the end of the answer waits, and what exceeds the limit is never sent."""
         assert server_answer is not None
-        self.writer.whole = True
+        self.chunk_writer.whole = True
         for chunk in piece.chunks:
-            self.writer.feed(chunk)
+            self.chunk_writer.feed(chunk)
         if piece.text:
-            self.writer.grow(piece.text)
+            self.chunk_writer.grow(piece.text)
         server_answer.note(piece)
-        if self.writer.cut:
+        if self.chunk_writer.cut:
             return []
-        if not self.writer.finished:
+        if not self.chunk_writer.finished:
             return [piece]
         server_answer.held.append(piece)
         return []
@@ -252,7 +255,7 @@ class ChatCall(ModelCall):
     @contextlib.asynccontextmanager
     async def _read_until_usage(self, answer: EngineAnswer) -> AsyncGenerator[None, None]:
         """Read the usage of a finished answer beside the block, even if the block is cancelled."""
-        if self.writer.cut:  # the model server would not end
+        if self.chunk_writer.cut:  # the model server would not end
             yield
             return
         reading = asyncio.ensure_future(self._read_on(answer))
@@ -281,7 +284,7 @@ class ChatCall(ModelCall):
 
         Raises ApiError for a fault of the model server.
         """
-        writer = self.writer
+        writer = self.chunk_writer
         writer.whole = True
         try:
             answer, raws = await self.tried(self._begin)
@@ -346,7 +349,7 @@ class ChatCall(ModelCall):
             server = self.server_of(model.provider)
             sending = (self.streams, self._note_reached, model.api)
             if sent.passes_answer_of(model):
-                shown_as, headers = self.writer.head["model"], sent.headers
+                shown_as, headers = self.chunk_writer.head["model"], sent.headers
                 answer = await upstream.chat(way, server, written, *sending, shown_as=shown_as, headers=headers)
             else:
                 stops = stops_of(self._body) if model.api != "chat" else ()
@@ -373,7 +376,7 @@ class ChatCall(ModelCall):
         error, sizes = super().caller_error(fault), (fault.error or {}).get("too_long")
         if sizes is None or fault.status != 400:
             return error
-        message = too_long.anthropic_message(sizes, self.writer.estimated_input(), self._model.context_length)
+        message = too_long.anthropic_message(sizes, self.chunk_writer.estimated_input(), self._model.context_length)
         own = ApiError(too_long.CODE, str(error), param="messages", anthropic={"message": message})
         own.byok = error.byok
         return own

@@ -211,7 +211,7 @@ async def _error_of(interrupt: Interrupt) -> AsyncIterator[None]:
 
 async def _end(request: Request, call: ChatCall, writer: AnswerWriter) -> LastBlock:
     def last() -> LastBlock:
-        return LastBlock(b"".join([*writer.events(call.writer.closing), writer.end()]))
+        return LastBlock(b"".join([*writer.events(call.chunk_writer.closing), writer.end()]))
 
     return last() if call.text_bytes <= writer.long_bytes else await _off_loop(request, last)
 

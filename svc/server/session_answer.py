@@ -237,7 +237,7 @@ class SessionAnswer:
                 over, begun = self._over, self._call.begun or not own
                 if self._fault is not None and not begun and self.ended.status != "stopped":
                     raise self._fault
-                if (over or begun) and (delta := {**opening, **self._call.writer.texts_after(sent)}):
+                if (over or begun) and (delta := {**opening, **self._call.chunk_writer.texts_after(sent)}):
                     opening = {}
                     yield self._chunk(delta)
                 elif over:
@@ -272,15 +272,15 @@ class SessionAnswer:
         if status != "complete":
             code = "shutting_down" if status == "interrupted" else "internal_error"
             return event({"error": self.ended.error or ApiError(code).error}) + DONE
-        tokens = event({**self._call.writer.head, "choices": [], "usage": self._call.usage}) if usage else b""
+        tokens = event({**self._call.chunk_writer.head, "choices": [], "usage": self._call.usage}) if usage else b""
         return self._chunk({}, self._call.finish_reason or "stop") + tokens + DONE
 
     def _chunk(self, delta: dict[str, Any], reason: str | None = None, **fields: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return event({**self._call.writer.head, "choices": [choice], **fields})
+        return event({**self._call.chunk_writer.head, "choices": [choice], **fields})
 
     def cut_short(self) -> dict[str, Any]:
         """Return the JSON answer after a stop."""
         choice = {"index": 0, "message": self._call.message, "logprobs": None, "finish_reason": "stop"}
-        head = {**self._call.writer.head, "object": "chat.completion"}
+        head = {**self._call.chunk_writer.head, "object": "chat.completion"}
         return {**head, "choices": [choice], "usage": dict(self._call.usage), "status": "stopped"}

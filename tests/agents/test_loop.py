@@ -26,7 +26,7 @@ class PlayedCall:
     message: dict[str, Any] = field(default_factory=lambda: {"role": "assistant", "content": "done"})
     log: list[str] = field(default_factory=list)
     finish_reason: str | None = None
-    writer: Any = field(default_factory=lambda: SimpleNamespace(closing=[]))
+    chunk_writer: Any = field(default_factory=lambda: SimpleNamespace(closing=[]))
 
     async def reserve(self) -> None:
         self.log.append("reserved")

@@ -930,7 +930,7 @@ async def test_early_end_after_the_text_without_usage_charges_the_estimate(
     with pytest.raises(leaving):
         async with call:
             answer = call.stream()
-            while not call.writer.finished:
+            while not call.chunk_writer.finished:
                 await anext(answer)
             await answer.athrow(leaving())
     await asyncio.wait_for(lab.upstream.requests[-1].gone.wait(), 20)

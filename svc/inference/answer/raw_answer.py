@@ -57,20 +57,20 @@ RawChunk = Chunk | TextChunks | Passed
 class RawAnswer:
     """The body of one answer as raw chunks of chat. Must be closed.
 
-    `reader` turns the events and the JSON answer of another format into chunks, and knows its end. With `passed`, the
-    caller gets them as they come, unless a stream comes instead of JSON, or JSON instead of a stream. `completion` is
-    the JSON answer of a chat server, once `more` has returned it.
+    `reader` turns the events and the JSON answer of another format into chunks, and knows its end. Those of
+    `passed_events` pass to the caller, unless a stream comes instead of JSON, or JSON instead of a stream.
+    `completion` is the JSON answer of a chat server, once `more` has returned it.
     """
 
     _repeats: Repeats
 
     def __init__(
-        self, reply: Reply, provider: Provider, reader: Reader | None = None, passed: PassedEvents | None = None
+        self, reply: Reply, provider: Provider, reader: Reader | None = None, passed_events: PassedEvents | None = None
     ) -> None:
         self._reply = reply
         self._provider = provider
         self._reader = reader
-        self._passed = passed
+        self._passed_events = passed_events
         self._joined: JoinedDeltas | None = None
         self.completion: Chunk | None = None
         self._json: list[bytes] = []
@@ -141,10 +141,10 @@ class RawAnswer:
         """Return a JSON answer as a `chat.completion`. `apart` is for threads."""
         if self._reader is None:
             return _chunk(data, self._provider, apart)
-        if self._passed is None or self._passed.stream:
+        if self._passed_events is None or self._passed_events.stream:
             return self._reader.whole(_object(data, self._provider, apart))
         document, data = shown(data, self._provider, apart)
-        return self._passed.whole(data, document)
+        return self._passed_events.whole(data, document)
 
     def _chunks(self, events: EventReader) -> list[RawChunk]:
         """Return the chunks up to `[DONE]` or a fault, which is kept."""
@@ -171,18 +171,18 @@ class RawAnswer:
 
     def _chunks_of_format(self, reader: Reader, events: EventReader) -> list[RawChunk]:
         """Return the same of another format, or the events that are passed."""
-        passed = self._passed if self._passed and self._passed.stream else None
+        passed_events = self._passed_events if self._passed_events and self._passed_events.stream else None
         joined = self._joined = self._joined or JoinedDeltas(reader)
-        skips = passed is not None and _has_no_key(events.text, self._provider)
+        skips = passed_events is not None and _has_no_key(events.text, self._provider)
         try:
             while events.place < len(events.text) and not self._done:
-                if passed is not None and skips:
-                    events.place = passed.skip_deltas(events.text, events.place)
+                if passed_events is not None and skips:
+                    events.place = passed_events.skip_deltas(events.text, events.place)
                 if (event := events.next_event()) is not None:
-                    self._read_event(reader, event, passed, joined)
+                    self._read_event(reader, event, passed_events, joined)
         except UpstreamFault as fault:
             self._fault, self._ended = fault, True
-        raws: Sequence[RawChunk] = passed.taken() if passed else joined.taken()
+        raws: Sequence[RawChunk] = passed_events.taken() if passed_events else joined.taken()
         if reader.ended:
             self._done = self._ended = True
         return list(raws)
@@ -196,16 +196,18 @@ class RawAnswer:
             _note_finish(raw, self._unfinished)
         return raw
 
-    def _read_event(self, reader: Reader, lines: bytes, passed: PassedEvents | None, joined: JoinedDeltas) -> None:
+    def _read_event(
+        self, reader: Reader, lines: bytes, passed_events: PassedEvents | None, joined: JoinedDeltas
+    ) -> None:
         """Read an event of another format, or pass it. After the format's own last event nothing is read."""
         name, data = self._data(lines, _READER_EVENT_VALUES)
         if self._done:  # `[DONE]` is no end of these formats
             raise UpstreamFault("cut", _CUT)
         if not data:
             return
-        if passed is not None:
+        if passed_events is not None:
             document, data = shown(data, self._provider)
-            passed.add(name, data, document)
+            passed_events.add(name, data, document)
         else:
             joined.add(_object(data, self._provider))
         self._done = reader.ended

@@ -267,7 +267,7 @@ class MessagesAnswer(BlockWriter):
         return {"stop_reason": reason, "stop_sequence": None}
 
     def begun(self) -> None:
-        usage = usage_of_message({"prompt_tokens": self.call.writer.estimated_input(), "completion_tokens": 0})
+        usage = usage_of_message({"prompt_tokens": self.call.chunk_writer.estimated_input(), "completion_tokens": 0})
         usage["cache_creation"] = None  # not known yet
         message = self._message([], stop_reason=None, stop_sequence=None, usage=usage)
         self.parts.append(typed_event("message_start", message=message))

@@ -55,7 +55,7 @@ class PassedWriter(AnswerWriter):
     def end(self) -> bytes:
         if not self.server_answer.begun:
             return self.other.end()
-        return self.cut_end() if self.call.writer.cut else self.passed_end()
+        return self.cut_end() if self.call.chunk_writer.cut else self.passed_end()
 
     def passed_end(self) -> bytes:
         """Return what follows the model server's last event."""

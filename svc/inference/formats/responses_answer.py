@@ -91,7 +91,7 @@ class ResponseWriter(BlockWriter):
 
     def fault(self, error: ApiError) -> bytes:
         if not self.model:  # the client has only got pings
-            self.model, self.created = self.call.writer.head["model"], self.call.writer.head["created"]
+            self.model, self.created = self.call.chunk_writer.head["model"], self.call.chunk_writer.head["created"]
             self.begun()
         for block in self.blocks[self._open :]:
             if block.item:

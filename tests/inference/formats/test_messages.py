@@ -23,7 +23,7 @@ FAULT = ApiError("upstream_error")
 
 def a_writer(reasoning: bool = True, stop_sequences: list[str] | None = None, usage: Any = None) -> MessagesAnswer:
     call = SimpleNamespace(
-        writer=SimpleNamespace(estimated_input=lambda: 1), usage=usage or USAGE, request_id="req_1", log_fields={}
+        chunk_writer=SimpleNamespace(estimated_input=lambda: 1), usage=usage or USAGE, request_id="req_1", log_fields={}
     )
     return MessagesAnswer(reasoning, stop_sequences or [], call)  # type: ignore[arg-type]
 

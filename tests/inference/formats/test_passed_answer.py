@@ -18,7 +18,7 @@ remembered: dict[str, bytes] = {}
 
 def writer_of(api: str, *, cut: bool = False, other: Any = AnswerWriter) -> PassedWriter:
     call: Any = SimpleNamespace(
-        server_answer=PassedAnswer(), writer=SimpleNamespace(cut=cut), usage=USAGE, request_id="req_1"
+        server_answer=PassedAnswer(), chunk_writer=SimpleNamespace(cut=cut), usage=USAGE, request_id="req_1"
     )
     return PassedMessage(call, other) if api == "messages" else PassedResponse(call, other, remembered.update)
 
