@@ -282,7 +282,8 @@ async def _provider(outbound: Outbound, provider: Provider, models: list[Model])
             return "look", "it answers, but has no list of models. If chat fails, check base_url"
         if fault.status in (401, 403):
             return "wrong", f"the API key is refused or missing (status {fault.status})"
-        reason = f"it answers with status {fault.status}" if fault.status else f"it cannot be reached: {fault}"
+        cause = str(fault).rstrip(".")
+        reason = f"it answers with status {fault.status}" if fault.status else f"it cannot be reached: {cause}"
         if fault.kind == "invalid":
             reason = "its answer is not that of a model server"
         return "wrong", f"{reason}. Check that it runs at {provider.base_url}"
