@@ -278,6 +278,18 @@ def test_schema_refuses_a_second_credit_for_a_month(reference: str, micros: int)
     assert findings(conn) == []
 
 
+def test_raise_of_an_allowance_gives_a_full_wallet_what_fits() -> None:
+    conn = empty_database()
+    account_id = add_account(conn)
+    now = datetime(2026, 9, 20, tzinfo=UTC).timestamp()
+    wallet.top_up(conn, account_id, 100, now)
+    wallet.book(conn, account_id, wallet.MOST_MICROS - 103, description="", now_seconds=now)
+    assert wallet.allowance_due(conn, account_id, 110, now) == ("2026-09", 3)
+    wallet.top_up(conn, account_id, 110, now)
+    assert wallet.balances(conn, account_id)["wallet_balance_micros"] == wallet.MOST_MICROS
+    assert findings(conn) == []
+
+
 def test_check_finds_allowances_that_the_triggers_would_refuse() -> None:
     conn = empty_database()
     account_id = add_account(conn)
