@@ -182,7 +182,8 @@ def test_stalled_log_reader_does_not_block_callers(lines: Lines) -> None:
             kept += file.read(1 << 20) or b""
         kept += file.read(1 << 20) or b""
     os.close(lines.writer)
-    assert 9_000 < kept.count(b"\n") < 12_000, "10,000, and what the pipe holds"
+    # 10,000 are queued. The pipe holds some, and so does the write that waits: up to as many, if the machine is busy.
+    assert 9_000 < kept.count(b"\n") < 25_000
 
 
 def test_closed_stderr_is_ignored() -> None:

@@ -938,6 +938,21 @@ async def test_early_end_after_the_text_without_usage_charges_the_estimate(
     assert await lab.balance(person) == 1_000 - charged
 
 
+@each(("first", "charged"), [(True, 2 + 2 * 4), (False, 2 * 4)])
+async def test_who_ended_a_call_first_decides_what_it_costs(lab: Lab, first: bool, charged: int) -> None:
+    """A disconnect before a shutdown pays for the input, and one after it does not."""
+    person = await lab.person(1_000)
+    call = await a_paid_call(lab, person, "lab/silent-after-7-chunks", stream=True)
+    async with call:
+        answer = call.stream()
+        while not call.chunk_writer.finished:
+            await anext(answer)
+        call.note_early_end(of_caller=first)
+        call.note_early_end(of_caller=not first)
+        await answer.aclose()
+    assert await lab.balance(person) == 1_000 - charged
+
+
 @each("scheme", ["http", "https"])
 async def test_disconnected_client_pays_for_the_input_only_if_it_was_sent(lab: Lab, scheme: str) -> None:
     came = asyncio.Event()

@@ -363,6 +363,20 @@ async def test_steady_body_may_exceed_the_grace_time_and_a_fast_one_a_minute(
         await hang_up(writer)
 
 
+async def test_fast_beginning_of_a_body_earns_no_more_than_the_grace_time() -> None:
+    app = Uploads()
+    app.reads.set()
+    async with listening_sockets(app) as wire:
+        reader, writer, protocol = await opened(wire, POST + b"Content-Length: 5000000\r\n\r\n")
+        writer.write(b"x" * 1_000_000)
+        await until(lambda: app.received == 1_000_000)
+        wire.pass_seconds(15)
+        assert not protocol.transport.is_closing()
+        wire.pass_seconds(1)
+        assert_refused(await read_to_end(reader), 408, "request_timeout")
+        await hang_up(writer)
+
+
 async def test_no_timeout_while_the_application_does_not_read() -> None:
     app = Uploads()
     async with listening_sockets(app) as wire:
