@@ -224,6 +224,31 @@ async def test_an_interrupted_generator_may_yield_its_last_event(phase: str) -> 
     assert caller.messages[-1]["more_body"] is False
 
 
+async def test_block_behind_an_unread_ping_is_sent_after_it() -> None:
+    pinged, ready = asyncio.Event(), asyncio.Event()
+
+    class Slow(Caller):
+        async def send(self, message: dict[str, Any]) -> None:
+            if message.get("body") == PING:
+                self.readable.clear()
+                pinged.set()
+            await super().send(message)
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        yield b"one\n\n"
+        await ready.wait()
+        yield b"two\n\n"
+
+    caller = Slow()
+    running = asyncio.create_task(run(stream(events(), Drain(), ping_seconds=0.01), caller))
+    await pinged.wait()
+    ready.set()
+    await run_ready()
+    caller.readable.set()
+    await running
+    assert caller.body == b"one\n\n" + PING + b"two\n\n"
+
+
 @each("kind", [bytes, LastBlock])
 async def test_interrupt_keeps_a_block_behind_an_unread_ping(kind: type[bytes]) -> None:
     interrupt, caller = Interrupt(), Caller(stalled=True)
