@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from svc.errors import ApiError, ClientGone
+from svc.inference.claim import Claim
 from svc.server import sse
 from svc.server.http.head import Context
 from svc.server.sse import PING, Drain, EventStream, Interrupt, LastBlock
@@ -384,6 +386,18 @@ async def test_early_disconnect_does_not_cancel_what_follows_a_block_that_never_
         return "settled"
 
     assert await asyncio.create_task(answer()) == "settled"
+
+
+async def test_early_disconnect_does_not_end_a_request_that_has_a_claim() -> None:
+    context = Context({}, account_id="user_1", claim=cast(Claim, SimpleNamespace(too_large=False)))
+    context.disconnect()
+
+    async def answer() -> str:
+        with Interrupt().over(context, Drain()):
+            await run_ready()
+        return "answered"
+
+    assert await asyncio.create_task(answer()) == "answered"
 
 
 async def test_json_answer_has_a_grace_time_at_shutdown() -> None:
