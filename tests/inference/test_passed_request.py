@@ -100,7 +100,8 @@ def test_only_owned_fields_differ(api: str) -> None:
     given(bodies(api))(settings(max_examples=100)(lambda text: check_request(api, text)))()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.timeout(900)
 @each("api", APIS)
 def test_only_owned_fields_differ_in_a_thousand_bodies(api: str) -> None:
     given(bodies(api))(settings(max_examples=1_000)(lambda text: check_request(api, text)))()
