@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from svc.agents.tools.registry import ToolFailure
 from svc.errors import ApiError
 from svc.inference.answer import said
 from svc.inference.answer.events import Chunk, TextChunks
@@ -60,10 +61,6 @@ class ReadCall(NamedTuple):
     arguments: dict[str, Any]
     written: str
     problem: str | None
-
-
-class ToolFailure(Exception):
-    """A tool failed. The model gets the text of this exception as the tool's result."""
 
 
 @dataclass(slots=True)

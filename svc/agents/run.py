@@ -22,7 +22,8 @@ from svc.agents import loop, run_records
 from svc.agents.loop import Events
 from svc.agents.run_records import RunOutcome
 from svc.agents.run_stream import EventWriter
-from svc.agents.tools import AgentTool, RunContext, file_fields
+from svc.agents.tools.account import file_fields
+from svc.agents.tools.registry import AgentTool, ToolContext
 from svc.content import artifacts, history
 from svc.errors import ApiError, describe
 from svc.ids import new_id
@@ -80,7 +81,7 @@ class AgentRun:
         self._claim = claim
         self._progress = loop.Progress()
         self._calls: list[ChatCall] = []  # all except the last are settled
-        self._media_calls: list[ModelCall] = []
+        self._paid_calls: list[ModelCall] = []
 
     async def blocks(self) -> AsyncGenerator[bytes, None]:
         """Yield the run as blocks of an event stream. An exception before the first block is an ordinary HTTP error.
@@ -157,16 +158,16 @@ class AgentRun:
     def note_fault(self, fault: BaseException) -> None:
         self._add_log_fields(level="error", error=describe(fault))
 
-    def _context(self) -> RunContext:
+    def _context(self) -> ToolContext:
         state, order, payer = self._state, self._order, self._payer
-        return RunContext(
+        return ToolContext(
             tools=order.tools,
             home=artifacts.Home(payer.account_id, order.project_id, self.id),
             payer=payer,
             engines=state.engines,
             media=state.media,
             media_models=order.media_models,
-            media_calls=self._media_calls,
+            paid_calls=self._paid_calls,
             also=self._update_in,
             interrupt=self.interrupt,
             on_fault=self.note_fault,
@@ -281,7 +282,7 @@ class AgentRun:
             name: sum([one[name] for one in used]) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
         }
         # Calls that were cut short count.
-        cost_micros = sum([call.cost_micros for call in [*self._calls, *self._media_calls]])
+        cost_micros = sum([call.cost_micros for call in [*self._calls, *self._paid_calls]])
         return end._replace(steps=self._progress.steps, usage=usage, cost_micros=cost_micros)
 
     def _error(self, error: ApiError) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 from svc.agents import loop, run_records
 from svc.agents.run import AgentRun, RunOrder
-from svc.agents.tools import TOOLS, tools_for
+from svc.agents.tools.offered import offered_to
 from svc.content import projects
 from svc.routes.completion import payer_of, stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
@@ -83,7 +83,7 @@ _STARTED = _event(
     "The first event.",
     model="builtin/assistant",
     max_steps=_STEPS,
-    tools=list_of(one_of(*TOOLS)).about(example=["calculate", "current_time"]),
+    tools=list_of(string).about(example=["calculate", "current_time"]),
 )
 _STEP = _event("RunStep", "step", "The model is called once more.", step=whole.about(example=1, minimum=1))
 _DELTA = _event("RunDelta", "delta", "A chunk of the model's text.", text="12 * (3 + 4) = 84")
@@ -172,7 +172,7 @@ class NewRun(NamedTuple):
     project_id: Annotated[str | None, string.about("The project of the run. Its instructions begin the run.")] = None
     tools: Annotated[
         list[str] | None,
-        list_of(one_of(*TOOLS)).about(
+        list_of(text(64, least=1)).about(
             "The tools that the run may call; by default all available ones. `search_memory` needs a session, "
             "`fetch_url` the operator's permission, and the tools for images and speech a model of that kind."
         ),
@@ -194,10 +194,7 @@ async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
 
 
 async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
-    session = caller.auth == "session"
-    firsts = {kind: await state.models.first(caller.id, kind, caller.group) for kind in ("image", "speech")}
-    media_models = {kind: model for kind, model in firsts.items() if model is not None}
-    offered = tools_for({"session": session, "fetch": state.config.agent_fetch, **firsts})
+    offered, media_models = await offered_to(state, caller)
     names = offered if body.tools is None else list_of(one_of(*offered)).check(body.tools, "tools")
     tools = {name: tool for name, tool in offered.items() if name in names}
     model = await state.models.chosen(caller.id, caller.default_model, body.model, "chat", caller.group)
@@ -207,7 +204,9 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
         max_steps = min(max_steps, project.max_planner_steps or max_steps)
         instructions = f"{project.instructions}\n\n{instructions}".strip()
     # A key's requests are stateless: they are not remembered.
-    return RunOrder(body.goal, instructions, model, media_models, tools, max_steps, project_id, remembered=session)
+    return RunOrder(
+        body.goal, instructions, model, media_models, tools, max_steps, project_id, remembered=caller.auth == "session"
+    )
 
 
 @describes("List the runs", parameters=[IN_PROJECT, _STATUS], answer=paged("A page of runs.", "RunList", _RUN))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from svc.agents.tools import RunContext
+from svc.agents.tools.registry import ToolContext
 from svc.db import Database, open_database
 from svc.outbound.addresses import public_address
 from svc.outbound.client import Outbound
@@ -32,5 +32,5 @@ async def faults() -> list[BaseException]:
 
 
 @pytest.fixture
-async def box(db: Database, guarded: Outbound, faults: list[BaseException]) -> RunContext:
+async def box(db: Database, guarded: Outbound, faults: list[BaseException]) -> ToolContext:
     return await box_of(db, guarded, faults, "ada@example.com")

@@ -17,7 +17,8 @@ from typing import Any
 import httpx
 import pytest
 
-from svc.agents.tools import TOOLS, RunContext
+from svc.agents.tools.offered import TOOLS
+from svc.agents.tools.registry import ToolContext
 from tests.conftest import Service
 from tests.routes.test_agents import events
 from tests.support.agent_runs import (
@@ -341,7 +342,7 @@ async def test_random_runs_end_once_as_recorded(tmp_path: Path, request: pytest.
 async def test_stop_during_a_tool_ends_tool_and_run(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[str] = []
 
-    async def slow(run: RunContext) -> None:
+    async def slow(run: ToolContext) -> None:
         log.append("begun")
         try:
             await asyncio.sleep(60)

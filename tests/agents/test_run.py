@@ -12,9 +12,9 @@ import orjson
 import pytest
 
 from svc import tables
-from svc.agents.loop import ToolFailure
 from svc.agents.run import AgentRun
-from svc.agents.tools import TOOLS, RunContext
+from svc.agents.tools.offered import TOOLS
+from svc.agents.tools.registry import ToolContext, ToolFailure
 from svc.billing import wallet
 from svc.inference.chat_call import ChatCall
 from tests.conftest import Clocks, Service, serving
@@ -36,7 +36,7 @@ async def test_steps_usage_and_cost_are_visible_during_a_paid_run(
 ) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slow(run: RunContext, name: str, content: str) -> str:
+    async def slow(run: ToolContext, name: str, content: str) -> str:
         begun.set()
         await go_on.wait()
         return "written"
@@ -62,7 +62,7 @@ async def test_steps_usage_and_cost_are_visible_during_a_paid_run(
 
 async def test_ended_run_leaves_no_reference_cycle(service: Service, headers: dict[str, str]) -> None:
     def left() -> set[int]:
-        return {id(kept) for kept in gc.get_objects() if isinstance(kept, (AgentRun, ChatCall, RunContext))}
+        return {id(kept) for kept in gc.get_objects() if isinstance(kept, (AgentRun, ChatCall, ToolContext))}
 
     gc.collect()
     before = left()
@@ -81,7 +81,7 @@ async def test_last_event_lists_artifacts_even_of_a_cancelled_tool(
 ) -> None:
     written = TOOLS["write_artifact"].function
 
-    async def cut_short(run: RunContext, name: str, content: str) -> str:
+    async def cut_short(run: ToolContext, name: str, content: str) -> str:
         await written(run, name, content)
         raise ToolFailure("The tool took too long.")
 
@@ -130,7 +130,7 @@ async def test_record_cuts_results_and_events_beyond_256_kib(
 ) -> None:
     result = ["\u00e4" * 3_000] * 2
 
-    async def long(run: RunContext) -> list[str]:
+    async def long(run: ToolContext) -> list[str]:
         return result
 
     monkeypatch.setitem(TOOLS, "current_time", replace(TOOLS["current_time"], function=long))

@@ -19,7 +19,7 @@ import httpx
 import orjson
 import pytest
 
-from svc.agents.tools import TOOLS
+from svc.agents.tools.offered import TOOLS
 from svc.billing import wallet
 from svc.billing.checkout_cookie import COOKIE
 from svc.config import Config

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from svc import cli
-from svc.agents.tools import TOOLS
+from svc.agents.tools.offered import TOOLS
 from svc.config import SETTINGS
 from tests.support.openapi import DOCUMENT, resolved
 

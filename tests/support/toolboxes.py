@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 import pytest
 
-from svc.agents.loop import ToolFailure
-from svc.agents.tools import TOOLS, RunContext
+from svc.agents.tools.offered import TOOLS
+from svc.agents.tools.registry import ToolContext, ToolFailure
 from svc.auth import accounts
 from svc.content.artifacts import Home
 from svc.db import Database
@@ -18,23 +18,23 @@ from svc.server.sse import Interrupt
 NOW = 1_790_000_000.0
 
 
-async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], email: str) -> RunContext:
+async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], email: str) -> ToolContext:
     account = await db.write(accounts.add_account, email, None, None, NOW)
-    return RunContext(
+    return ToolContext(
         tools=TOOLS,
         home=Home(account.id, None, "run_1"),
         payer=Payer(account.id, "request", None, None),
         engines=SimpleNamespace(db=db, guarded=guarded, clock=lambda: NOW),  # type: ignore[arg-type]
         media=None,  # type: ignore[arg-type] - no tool here draws or speaks
         media_models={},
-        media_calls=[],
+        paid_calls=[],
         also=lambda tx: None,
         interrupt=Interrupt(),
         on_fault=faults.append,
     )
 
 
-async def failure(box: RunContext, name: str, arguments: dict[str, Any]) -> str:
+async def failure(box: ToolContext, name: str, arguments: dict[str, Any]) -> str:
     with pytest.raises(ToolFailure) as raised:
         await box.call(name, arguments)
     orjson.dumps(str(raised.value))

@@ -8,26 +8,17 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from svc.agents.tools import TOOLS, AgentTool, Need, RunContext, tools_for
+from svc.agents.tools.offered import TOOLS
+from svc.agents.tools.registry import AgentTool, ToolContext
 from svc.shapes import integer, text
 from tests.support.cases import each
 from tests.support.server import ROOT
 from tests.support.toolboxes import failure
 
 
-def with_clock(box: RunContext, function: Callable[[RunContext], Any]) -> RunContext:
+def with_clock(box: ToolContext, function: Callable[[ToolContext], Any]) -> ToolContext:
     """The toolbox with another function behind `current_time`."""
     return replace(box, tools={"current_time": replace(TOOLS["current_time"], function=function)})
-
-
-def test_tool_is_offered_only_if_its_need_is_met() -> None:
-    def offered(*available: Need) -> set[str]:
-        return set(tools_for({need: need in available for need in get_args(Need)}))
-
-    always = {name for name, tool in TOOLS.items() if tool.needs is None}
-    assert offered() == always >= {"calculate", "read_artifact"}
-    assert (offered("session") - always, offered("fetch") - always) == ({"search_memory"}, {"fetch_url"})
-    assert (offered("image") - always, offered("speech") - always) == ({"generate_image"}, {"generate_audio"})
 
 
 # What the table of tools in svc/OPERATING.md says, by what a tool needs.
@@ -53,10 +44,8 @@ def test_every_tool_is_named_in_the_documentation_and_in_the_web_application() -
 
 
 def test_every_tool_is_called_in_a_test() -> None:
-    tests = "".join(path.read_text() for path in (ROOT / "tests" / "agents").glob("test_*.py"))
-    assert {name for name in TOOLS if f'"{name}"' not in tests} == set(), (
-        "call these tools in tests/agents/test_tools.py"
-    )
+    tests = "".join(path.read_text() for path in (ROOT / "tests" / "agents").rglob("test_*.py"))
+    assert {name for name in TOOLS if f'"{name}"' not in tests} == set(), "call these tools in tests/agents/tools/"
 
 
 def test_every_tool_is_described_with_a_strict_schema_that_its_function_takes() -> None:
@@ -83,7 +72,7 @@ VALUES: list[Any] = [None, 0.5, True, [], {}]
 
 @each("name", list(TOOLS))
 async def test_wrong_arguments_are_reported_and_the_tool_is_not_run(
-    box: RunContext, faults: list[BaseException], name: str
+    box: ToolContext, faults: list[BaseException], name: str
 ) -> None:
     shapes = TOOLS[name].arguments
     right = {key: shape.example or "x" * shape.schema.get("minLength", 1) for key, shape in shapes.items()}
@@ -98,8 +87,8 @@ async def test_wrong_arguments_are_reported_and_the_tool_is_not_run(
     assert faults == []
 
 
-async def test_arguments_of_any_shape_reach_the_function_typed(box: RunContext) -> None:
-    async def repeat(run: RunContext, word: str, times: int) -> str:
+async def test_arguments_of_any_shape_reach_the_function_typed(box: ToolContext) -> None:
+    async def repeat(run: ToolContext, word: str, times: int) -> str:
         return word * times
 
     tool = AgentTool("repeat", "Repeats a word.", {"word": text(5), "times": integer(1, 3)}, repeat)
@@ -114,12 +103,12 @@ async def test_arguments_of_any_shape_reach_the_function_typed(box: RunContext) 
 
 
 @each("name", ["no_such_tool", "", "\0", "__init__", "call", "_calculate", "x" * 100_000])
-async def test_a_tool_that_is_not_offered_cannot_be_called(box: RunContext, name: str) -> None:
+async def test_a_tool_that_is_not_offered_cannot_be_called(box: ToolContext, name: str) -> None:
     text = await failure(box, name, {})
     assert "There is no tool" in text and "calculate" in text and len(text) < 500
 
 
-async def test_tool_that_the_run_excludes_cannot_be_called(box: RunContext) -> None:
+async def test_tool_that_the_run_excludes_cannot_be_called(box: ToolContext) -> None:
     named = replace(box, tools={"current_time": TOOLS["current_time"]})
     assert "There is no tool 'calculate'" in await failure(named, "calculate", {"expression": "1"})
 
@@ -136,9 +125,9 @@ async def test_tool_that_the_run_excludes_cannot_be_called(box: RunContext) -> N
     ],
 )
 async def test_any_exception_is_a_failure_without_secrets(
-    box: RunContext, faults: list[BaseException], error: Exception
+    box: ToolContext, faults: list[BaseException], error: Exception
 ) -> None:
-    async def broken(run: RunContext) -> str:
+    async def broken(run: ToolContext) -> str:
         raise error
 
     box = with_clock(box, broken)
@@ -147,16 +136,16 @@ async def test_any_exception_is_a_failure_without_secrets(
 
 
 @each("result", [object(), "\ud800", {"a": b""}, {1: 2}])
-async def test_result_that_is_not_json_is_a_failure(box: RunContext, result: Any) -> None:
-    async def odd(run: RunContext) -> Any:
+async def test_result_that_is_not_json_is_a_failure(box: ToolContext, result: Any) -> None:
+    async def odd(run: ToolContext) -> Any:
         return result
 
     box = with_clock(box, odd)
     assert "The tool failed" in await failure(box, "current_time", {})
 
 
-async def test_nan_in_a_result_becomes_null(box: RunContext) -> None:
-    async def odd(run: RunContext) -> Any:
+async def test_nan_in_a_result_becomes_null(box: ToolContext) -> None:
+    async def odd(run: ToolContext) -> Any:
         return {"a": float("nan"), "b": [float("inf")]}
 
     box = with_clock(box, odd)

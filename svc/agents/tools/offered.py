@@ -1,0 +1,33 @@
+"""Which tools a caller may use, in a run or in a chat."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from svc.agents.tools import account, computing, media, registry, web
+from svc.agents.tools.registry import AgentTool
+from svc.inference.catalog import Model
+from svc.server.guards import Caller
+from svc.server.state import State
+
+_MODULES = (computing, account, media, web)  # each has added its tools to the registry
+TOOLS = registry.TOOLS
+
+
+class Offered(NamedTuple):
+    """The `tools` by name, and the first models for images and speech, as far as there are any, by kind."""
+
+    tools: dict[str, AgentTool]
+    media_models: Mapping[str, Model]
+
+
+async def offered_to(state: State, caller: Caller) -> Offered:
+    """Return what `caller` may use now."""
+    firsts = {kind: await state.models.first(caller.id, kind, caller.group) for kind in ("image", "speech")}
+    media_models = {kind: model for kind, model in firsts.items() if model is not None}
+    needs = {"session": caller.auth == "session", "fetch": state.config.agent_fetch, **firsts}
+    return Offered(tools_for(needs), media_models)
+
+
+def tools_for(needs: Mapping[str, object]) -> dict[str, AgentTool]:
+    """Return the tools whose needs are met, by name; `needs` are true if they are met."""
+    return {name: tool for name, tool in TOOLS.items() if tool.needs is None or needs[tool.needs]}

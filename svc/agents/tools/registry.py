@@ -1,0 +1,122 @@
+"""The registry of tools: how a tool is described, and called by a run, a chat or another tool.
+
+call() -> the arguments are checked -> the tool's function -> a value for JSON | ToolFailure, whose text the model reads
+
+The modules beside this one have the tools. offered.py says which of them a caller may use.
+"""
+
+import functools
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+from svc.content.artifacts import Home
+from svc.errors import ApiError
+from svc.inference.catalog import Model
+from svc.inference.media_engines import MediaEngines
+from svc.inference.model_call import Engines, ModelCall, Payer
+from svc.server.sse import Interrupt
+from svc.shapes import Shape
+
+# What a tool may need: a session, the operator's permission to fetch, a model for images or for speech.
+Need = Literal["session", "fetch", "image", "speech"]
+Function = Callable[..., Awaitable[Any]]
+SERVICE = "service"  # the source of the service's own tools
+
+
+class ToolFailure(Exception):
+    """A tool failed. The model gets the text of this exception as the tool's result."""
+
+
+@dataclass
+class ToolContext:
+    """Who calls `tools`, and with what. `media_models` are by kind, `image` and `speech`, as far as there are any.
+
+    `paid_calls` grows. `also` is written with each of their settlements. `interrupt` is that of the run or the answer.
+    `on_fault` receives the exception of a bug in a tool; the model sees only its class.
+    """
+
+    tools: "Mapping[str, AgentTool]"
+    home: Home
+    payer: Payer
+    engines: Engines
+    media: MediaEngines
+    media_models: Mapping[str, Model]
+    paid_calls: list[ModelCall]
+    also: Callable[[sqlite3.Connection], None]
+    interrupt: Interrupt
+    on_fault: Callable[[BaseException], None]
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Return the result of the tool `name`, a value for JSON. Raises ToolFailure."""
+        tool = self.tools.get(name)
+        if tool is None:
+            raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
+        try:
+            return orjson.loads(orjson.dumps(await tool.function(self, **tool.checked(arguments))))
+        except (ApiError, ValueError, ToolFailure) as error:
+            raise ToolFailure(str(error)) from None
+        except Exception as error:
+            self.on_fault(error)
+            raise ToolFailure(f"The tool failed ({type(error).__name__}).") from None
+
+
+@dataclass(frozen=True)
+class AgentTool:
+    """A tool: its description for the model, the shapes of its arguments by name, and its function.
+
+    `function(context, **arguments)` returns a value for JSON. It raises ToolFailure, ApiError or ValueError with a
+    reason that the model can use. Every argument is required, so that models omit none. A tool with `ask` runs only
+    after a person has approved the call. `source` is SERVICE, or the name of the tool server that has it.
+    """
+
+    name: str
+    description: str
+    arguments: Mapping[str, Shape[Any]]
+    function: Function
+    needs: Need | None = None
+    ask: bool = False
+    price_micros: int = 0
+    source: str = SERVICE
+
+    @functools.cached_property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON schema of the arguments."""
+        return {
+            "type": "object",
+            "properties": {name: shape.schema for name, shape in self.arguments.items()},
+            "required": list(self.arguments),
+            "additionalProperties": False,
+        }
+
+    @property
+    def as_function(self) -> dict[str, Any]:
+        """The tool in the form of a chat request's `tools`."""
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", "function": function}
+
+    def checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the typed arguments. Raises ToolFailure for an unknown one, ApiError for a wrong one."""
+        for name in arguments:
+            if name not in self.arguments:
+                known = ", ".join(self.arguments) or "none"
+                raise ToolFailure(f"{self.name} has no argument {name[:100]!r}. It takes: {known}.")
+        return {name: shape.check(arguments.get(name), name) for name, shape in self.arguments.items()}
+
+
+TOOLS: dict[str, AgentTool] = {}
+
+
+def tool(description: str, needs: Need | None = None) -> Callable[[Function], Function]:
+    """Add a function to TOOLS. Its arguments after the context are annotated with shapes."""
+
+    def add(function: Function) -> Function:
+        hints = function.__annotations__.items()
+        shapes = {name: hint.__metadata__[0] for name, hint in hints if hasattr(hint, "__metadata__")}
+        TOOLS[function.__name__] = AgentTool(function.__name__, description, shapes, function, needs)
+        return function
+
+    return add
