@@ -32,7 +32,7 @@ from svc.commands.check import schema_findings
 from svc.commands.database import command, printable, reading, served_settings
 from svc.config import SETTINGS, Config, MailServer
 from svc.errors import ApiError, StartError, UpstreamFault
-from svc.inference import upstream
+from svc.inference import upstream, web_search
 from svc.inference.catalog import Model, Provider
 from svc.inference.catalog_file import on_offer
 from svc.inference.effort_needs import ADVICE
@@ -110,6 +110,8 @@ async def examine(config: Config) -> list[Finding]:
         try:
             catalog = read_catalog(config, outbound)
             checks += _model_servers(config, outbound)
+            if catalog.search is not None:
+                checks.append((f"search engine {catalog.search.name}", _search(outbound, catalog.search)))
             notes += catalog_notes.notes(catalog, _groups_in_use(config))
             notes += [Finding("look", f"model {id}", ADVICE) for id in await asyncio.to_thread(_refusing_tools, config)]
         except StartError as error:
@@ -304,6 +306,26 @@ def _told(answers: dict[str, bool | None]) -> str:
     known = [api for api, answered in answers.items() if answered]
     untold = [f"perhaps {api}" for api, answered in answers.items() if answered is None]
     return ", ".join([*known, *untold]) or "no format"
+
+
+async def _search(outbound: Outbound, model: Model) -> Result:
+    """Search once: the engines have no other request that checks the key."""
+    assert model.provider is not None
+    try:
+        results = await web_search.found(outbound, model, "weather")
+    except UpstreamFault as fault:
+        if fault.status in (401, 403):
+            cause = (
+                "its settings allow JSON, and its limiter this machine"
+                if model.name == "searxng"
+                else "the key is right"
+            )
+            return "wrong", f"it refuses the request (status {fault.status}). Check that {cause}"
+        if web_search.is_out_of_quota(fault):
+            return "look", f"its quota is used up (status {fault.status})"
+        reason = f"it answers with status {fault.status}" if fault.status else fault.kind
+        return "wrong", f"a search fails: {reason}. Check {model.provider.base_url}"
+    return "ok" if results else "look", f"it finds {len(results)} results"
 
 
 async def _mail(config: Config, server: MailServer) -> Result:

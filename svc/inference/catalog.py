@@ -228,12 +228,14 @@ class Model:
 
 
 class Offer(NamedTuple):
-    """The models, the providers that list their own models, the default model, and the groups if there are any."""
+    """The models, the providers that list their own models, the default model, and the groups and the search engine if
+    there are any."""
 
     models: list[Model]
     listed: list[Provider]
     default_model: str | None = None
     groups: Groups | None = None
+    search: Model | None = None
 
 
 @dataclass
@@ -288,7 +290,7 @@ class Catalog:
         for name, one in self._listed.items():
             if one.asking and listed.get(name) is not one:
                 one.asking.cancel()
-        self._models, _, self.default_model, self.groups = offer
+        self._models, _, self.default_model, self.groups, self.search = offer
         self._by_name, self._names, self._listed = by_name, names, listed
 
     def start(self) -> None:
@@ -392,8 +394,3 @@ class Catalog:
         finally:
             listed.asked_at = time.monotonic()
             listed.asking = None
-
-
-def local_servers() -> list[Provider]:
-    """Return the model servers that may run on this machine."""
-    return [Provider(name, f"http://127.0.0.1:{port}/v1", configured=False) for name, port in LOCAL_SERVERS.items()]

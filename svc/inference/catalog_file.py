@@ -1,4 +1,4 @@
-"""The catalog file of the operator: providers, models, the default model, and the groups of accounts."""
+"""The catalog file of the operator: providers, models, the default model, the groups of accounts, the search engine."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,10 +10,11 @@ from svc.builtin import provider as builtin
 from svc.config import Config
 from svc.errors import ApiError, StartError
 from svc.inference import catalog
-from svc.inference.catalog import BUILTIN, PRICES, REQUIRED_PRICES, Model, Offer, Provider
+from svc.inference.catalog import BUILTIN, LOCAL_SERVERS, PRICES, REQUIRED_PRICES, Model, Offer, Provider
 from svc.inference.chat_request import check_extra_field
 from svc.inference.efforts import EFFORTS
 from svc.inference.passed_fields import HOSTED_TOOLS
+from svc.inference.web_search import ENGINES, PRICE, search_model
 from svc.shapes import Shape, boolean, filled, integer, list_of, mapping, number, one_of, required
 
 T = TypeVar("T")
@@ -35,7 +36,12 @@ def on_offer(config: Config) -> Offer:
             own_id = f"{BUILTIN}/{name}"
             built_in.append(Model(own_id, name, None, kind, prices, None, aliases, context_length, capabilities))
         offer = offer._replace(models=built_in + offer.models)
-    return offer._replace(listed=offer.listed + catalog.local_servers()) if config.discovers else offer
+    return offer._replace(listed=offer.listed + local_servers()) if config.discovers else offer
+
+
+def local_servers() -> list[Provider]:
+    """Return the model servers that may run on this machine."""
+    return [Provider(name, f"http://127.0.0.1:{port}/v1", configured=False) for name, port in LOCAL_SERVERS.items()]
 
 
 def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
@@ -55,7 +61,7 @@ def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
 
 
 def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
-    groups.check_keys(document, "the file", ("default_model", "providers", "access", "groups"))
+    groups.check_keys(document, "the file", ("default_model", "providers", "access", "groups", "search"))
     models: list[Model] = []
     listed: list[Provider] = []
     tables: list[dict[str, Any]] = _optional(document, "providers", _TABLES, [], "the file")
@@ -70,7 +76,37 @@ def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
         for name, times in Counter(listing).items():
             if times > 1:
                 raise ValueError(f"{name!r} is used twice")
-    return Offer(models, listed, _optional(document, "default_model", filled, None, "the file"), groups.parse(document))
+    default_model = _optional(document, "default_model", filled, None, "the file")
+    return Offer(models, listed, default_model, groups.parse(document), _search(document, environ))
+
+
+def _search(document: dict[str, Any], environ: Mapping[str, str]) -> Model | None:
+    """Return the search engine, if there is one."""
+    table: dict[str, Any] | None = _optional(document, "search", mapping, None, "the file")
+    if table is None:
+        return None
+    groups.check_keys(table, "search", ("engine", "base_url", "api_key", "api_key_env", PRICE))
+    engine = required(table, "engine", one_of(*ENGINES), "search")
+    api_key = _api_key(table, "search", environ)
+    public_url = ENGINES[engine].base_url
+    if public_url is None:
+        base_url = required(table, "base_url", catalog.BASE_URL, "search")
+    else:
+        base_url = _optional(table, "base_url", catalog.BASE_URL, public_url, "search")
+        if api_key is None:
+            raise ValueError(f"search: {engine} needs api_key or api_key_env")
+    return search_model(engine, base_url, api_key, _optional(table, PRICE, _MICROS, 0, "search"))
+
+
+def _api_key(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> str | None:
+    """Return the key in a table, or in the environment variable that it names."""
+    if (variable := _optional(table, "api_key_env", filled, None, place)) is not None:
+        if "api_key" in table:
+            raise ValueError(f"{place}: give api_key or api_key_env, not both")
+        if not environ.get(variable):
+            raise ValueError(f"{place}: the environment has no {variable}, which api_key_env names")
+        table = {"api_key": environ[variable]}
+    return _optional(table, "api_key", catalog.API_KEY, None, place)
 
 
 def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> Provider:
@@ -81,13 +117,7 @@ def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> 
     groups.check_keys(table, name, (*keys, "cache_control", "extra_fields", *PRICES["chat"]))
     base_urls = _base_urls(table, name)
     timeout_seconds = _optional(table, "timeout_seconds", number(0.001, 3600), 120.0, name)
-    if (key_variable := _optional(table, "api_key_env", filled, None, name)) is not None:
-        if "api_key" in table:
-            raise ValueError(f"{name}: give api_key or api_key_env, not both")
-        if not environ.get(key_variable):
-            raise ValueError(f"{name}: the environment has no {key_variable}, which api_key_env names")
-        table = {**table, "api_key": environ[key_variable]}
-    api_key = _optional(table, "api_key", catalog.API_KEY, None, name)
+    api_key = _api_key(table, name, environ)
     given = [price for price in PRICES["chat"] if price in table]
     if "models" in table and given:
         told = "is for a provider without models; here each [[providers.models]] has its own"

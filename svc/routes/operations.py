@@ -6,7 +6,8 @@ from typing import Any
 from svc import audit
 from svc.admin import users
 from svc.groups import Group, Groups
-from svc.inference.catalog import PRICES
+from svc.inference.catalog import PRICES, Model
+from svc.inference.web_search import ENGINES, PRICE
 from svc.routes.admin import BACKUPS
 from svc.routes.billing import LEDGER_ENTRY
 from svc.routes.chat import PRICING
@@ -51,6 +52,13 @@ _MODEL = json_object(
     aliases=_NAMES.about(example=["gpt-5"]),
     context_length=nullable(COUNT).about(example=400000),
 )
+_SEARCH = json_object(
+    "CatalogSearch",
+    engine=one_of(*ENGINES),
+    base_url="https://api.search.brave.com",
+    has_key=boolean.about("Whether requests to it have a key, which is never shown."),
+    micros_per_search=COUNT,
+)
 _CATALOG = json_object(
     "Catalog",
     file=nullable(string).about(
@@ -59,6 +67,7 @@ _CATALOG = json_object(
     default_model=nullable(string).about("Null: the built-in assistant.", None),
     providers=list_of(_SERVER),
     models=list_of(_MODEL),
+    search=nullable(_SEARCH).about("The search engine of the tool `search_web`. Null: there is none."),
     access=nullable(_GROUP).about("For accounts without a group. Null: the catalog has no groups."),
     groups=list_of(_GROUP),
     admin_claims=_NAMES.about("Values of the claim that make administrators.", []),
@@ -170,12 +179,23 @@ async def get_catalog(request: Request, caller: Caller) -> object:
             }
             for model, source in catalog.offered()
         ],
+        "search": catalog.search and _search(catalog.search),
         "access": groups and _group(groups.access),
         "groups": [_group(group) for group in of_all.by_name.values()],
         "admin_claims": list(of_all.admin_claims),
         "max_days_without_sign_in": of_all.max_days_without_sign_in,
         "users_may_delete_themselves": of_all.users_may_delete_themselves,
         "contact": of_all.contact,
+    }
+
+
+def _search(model: Model) -> dict[str, Any]:
+    assert model.provider is not None
+    return {
+        "engine": model.name,
+        "base_url": model.provider.base_url,
+        "has_key": model.provider.api_key is not None,
+        "micros_per_search": model.prices[PRICE],
     }
 
 

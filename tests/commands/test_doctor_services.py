@@ -26,6 +26,8 @@ from tests.support.format_server import FormatServer
 from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, stand_in
 from tests.support.mail_server import PASSWORD, USER, mail_server
 from tests.support.model_server import ModelServer
+from tests.support.search_engine import KEY as SEARCH_KEY
+from tests.support.search_engine import SearchEngine
 
 KEY = "sk_test_canary_0123456789"
 
@@ -150,6 +152,23 @@ async def test_unreachable_model_server_and_wrong_catalog_are_reported(config: C
         0
     ].grade == "wrong"
     assert (await asked(dataclasses.replace(config, builtin=False)))["catalog"][0].grade == "wrong"
+
+
+async def test_search_engine_is_asked_once(config: Config, tmp_path: Path) -> None:
+    for name, status, grade, told in (
+        ("brave", 200, "ok", "it finds 2 results"),
+        ("brave", 401, "wrong", "it refuses the request (status 401). Check that the key is right"),
+        ("searxng", 403, "wrong", "Check that its settings allow JSON, and its limiter this machine"),
+        ("tavily", 432, "look", "its quota is used up (status 432)"),
+        ("tavily", 500, "wrong", "a search fails: it answers with status 500. Check http://127.0.0.1:"),
+    ):
+        async with SearchEngine(name) as engine:
+            engine.status = status
+            path = tmp_path / "catalog.toml"
+            path.write_text(engine.catalog())
+            (found,) = (await asked(dataclasses.replace(config, catalog=path)))[f"search engine {name}"]
+            assert found.grade == grade and told in found.text and len(engine.requests) == 1
+            assert SEARCH_KEY not in found.text
 
 
 async def test_mail_server_is_checked_without_a_message(

@@ -23,9 +23,8 @@ from svc.inference.catalog import (
     Model,
     Offer,
     Provider,
-    local_servers,
 )
-from svc.inference.catalog_file import read_file
+from svc.inference.catalog_file import local_servers, read_file
 from tests.support.cases import each
 from tests.support.pages import EXAMPLES
 from tests.support.waiting import until
@@ -232,7 +231,7 @@ def test_an_empty_file_is_refused_and_one_with_a_default_model_alone_is_not(tmp_
     for text in ("", "# comments only\n\n"):
         with pytest.raises(StartError, match="is empty"):
             read(tmp_path, text)
-    assert read(tmp_path, "default_model = 'builtin/echo'") == ([], [], "builtin/echo", None)
+    assert read(tmp_path, "default_model = 'builtin/echo'") == ([], [], "builtin/echo", None, None)
 
 
 def test_extra_fields_of_a_model_replace_those_of_its_provider(tmp_path: Path) -> None:
@@ -337,6 +336,20 @@ WRONG = [
     (f"default_model = 's'\n[[providers]]\n{PROVIDER}{MODEL}kind = 'image'\naliases = ['s']", "'s', the default_model"),
     (f"default_model = 'gpt-5'\n[[providers]]\n{PROVIDER}{MODEL}", "'gpt-5', the default_model"),
     (f"[[providers]]\n{PROVIDER}{MODEL}{MODEL}", "'a/m' is used twice"),
+    # the search engine
+    ("search = 1", "search must be an object"),
+    ("[search]", "search.engine is required"),
+    *((f"[search]\nengine = {engine}", "search.engine") for engine in ("'google'", "''", "7", "[]", "true")),
+    ("[search]\nengine = 'searxng'", "search.base_url is required"),
+    ("[search]\nengine = 'searxng'\nbase_url = 'ftp://a'", "search.base_url"),
+    ("[search]\nengine = 'brave'", "search: brave needs api_key or api_key_env"),
+    ("[search]\nengine = 'tavily'\nbase_url = 'http://a'", "search: tavily needs api_key or api_key_env"),
+    ("[search]\nengine = 'brave'\napi_key_env = 'NO_SUCH_KEY'", "NO_SUCH_KEY"),
+    ("[search]\nengine = 'brave'\napi_key = 'sk-hunter2-hunter2-ä'", "search.api_key"),
+    ("[search]\nengine = 'brave'\napi_key = 'x'\napi_key_env = 'OLLAMA_KEY'", "search: give api_key or api_key_env"),
+    ("[search]\nengine = 'brave'\napi_key = 'x'\nprice = 1", "'price'"),
+    *((f"[search]\nengine = 'brave'\napi_key = 'x'\nmicros_per_search = {micros}", "search.micros_per_search")
+      for micros in ("-1", "1.5", "'1'", "true", "1000000000001")),
 ]  # fmt: skip
 
 

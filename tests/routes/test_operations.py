@@ -36,6 +36,11 @@ output_micros_per_million_tokens = 6
 name = "own-list"
 base_url = "http://127.0.0.1:9/v1"
 
+[search]
+engine = "tavily"
+api_key_env = "LAB_SECRET_NAME"
+micros_per_search = 8
+
 [access]
 contact = "it@example.com"
 users_may_delete_themselves = false
@@ -289,6 +294,12 @@ async def test_catalog_is_shown_with_its_file_and_without_keys(service: Service,
         }
         for name, has_key, seconds, lists in (("lab", True, 7, False), ("own-list", False, 120, True))
     ]
+    assert found["search"] == {
+        "engine": "tavily",
+        "base_url": "https://api.tavily.com",
+        "has_key": True,
+        "micros_per_search": 8,
+    }
     by_id = {model["id"]: model for model in found["models"]}
     assert by_id["lab/small"] == {
         "id": "lab/small",
@@ -314,5 +325,5 @@ async def test_catalog_is_shown_with_its_file_and_without_keys(service: Service,
 async def test_service_without_a_catalog_shows_its_models(config: Config, clocks: Clocks) -> None:
     async with serving(config, clocks) as service:
         found = (await ask(service, "GET", "/admin/catalog", await service.bearer())).json()
-        assert (found["file"], found["access"], found["groups"]) == (None, None, [])
+        assert (found["file"], found["access"], found["groups"], found["search"]) == (None, None, [], None)
         assert {model["source"] for model in found["models"]} == {"builtin"} and found["users_may_delete_themselves"]

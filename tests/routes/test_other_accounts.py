@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from app import ROUTES as ALL_ROUTES
-from svc.agents import run_records, tools
+from svc.agents import run_records
+from svc.agents.tools.offered import TOOLS
 from svc.auth import accounts, identities
 from svc.billing import wallet
 from svc.billing.checkout_cookie import COOKIE
@@ -339,7 +340,7 @@ async def test_fields_set_by_the_service_are_ignored(service: Service, mine: Per
 
 
 def test_tools_with_an_id_are_listed() -> None:
-    with_id = {name for name, tool in tools.TOOLS.items() if any("id" in key.split("_") for key in tool.arguments)}
+    with_id = {name for name, tool in TOOLS.items() if any("id" in key.split("_") for key in tool.arguments)}
     assert with_id == {"read_artifact"}, "call these below with an id of another account"
 
 

@@ -48,13 +48,8 @@ async def generate_audio(
 @contextlib.asynccontextmanager
 async def _paid(context: ToolContext, call: ImageCall | SpeechCall, model: Model) -> AsyncIterator[BinaryIO]:
     """Reserve room for the artifact of `call`, hold its cost and yield a file with its answer; then settle it."""
-    call.also = context.also
-    context.paid_calls.append(call)
-    async with quota.room(context.engines.db, context.home.account_id, call.most_bytes, artifacts=1), call:
+    room = quota.room(context.engines.db, context.home.account_id, call.most_bytes, artifacts=1)
+    async with room, context.paying(call):
         with context.media.slots(model).taken(context.home.account_id), context.media.spool() as file:
-            try:
-                await call.make(file)
-                yield file
-            except asyncio.CancelledError:  # also after TOOL_SECONDS
-                call.note_early_end(of_caller=context.interrupt.is_of_caller)
-                raise
+            await call.make(file)
+            yield file

@@ -1,11 +1,13 @@
 """Which tools a caller may use, in a run or in a chat."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from svc.agents.tools import account, computing, media, registry, web
 from svc.agents.tools.registry import AgentTool
 from svc.inference.catalog import Model
+from svc.inference.web_search import PRICE
 from svc.server.guards import Caller
 from svc.server.state import State
 
@@ -24,8 +26,13 @@ async def offered_to(state: State, caller: Caller) -> Offered:
     """Return what `caller` may use now."""
     firsts = {kind: await state.models.first(caller.id, kind, caller.group) for kind in ("image", "speech")}
     media_models = {kind: model for kind, model in firsts.items() if model is not None}
-    needs = {"session": caller.auth == "session", "fetch": state.config.agent_fetch, **firsts}
-    return Offered(tools_for(needs), media_models)
+    search = state.models.catalog.search
+    needs = {"session": caller.auth == "session", "fetch": state.config.agent_fetch or search, "search": search}
+    tools = tools_for({**needs, **firsts})
+    for name, model, price in (("search_web", search, PRICE), ("generate_image", firsts["image"], "micros_per_image")):
+        if model is not None and model.paid:
+            tools[name] = replace(tools[name], price_micros=model.prices[price])
+    return Offered(tools, media_models)
 
 
 def tools_for(needs: Mapping[str, object]) -> dict[str, AgentTool]:

@@ -5,9 +5,11 @@ call() -> the arguments are checked -> the tool's function -> a value for JSON |
 The modules beside this one have the tools. offered.py says which of them a caller may use.
 """
 
+import asyncio
+import contextlib
 import functools
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,8 +23,9 @@ from svc.inference.model_call import Engines, ModelCall, Payer
 from svc.server.sse import Interrupt
 from svc.shapes import Shape
 
-# What a tool may need: a session, the operator's permission to fetch, a model for images or for speech.
-Need = Literal["session", "fetch", "image", "speech"]
+# What a tool may need: a session, the operator's permission to fetch, a model for images or for speech, a search
+# engine.
+Need = Literal["session", "fetch", "image", "speech", "search"]
 Function = Callable[..., Awaitable[Any]]
 SERVICE = "service"  # the source of the service's own tools
 
@@ -51,17 +54,34 @@ class ToolContext:
     on_fault: Callable[[BaseException], None]
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Return the result of the tool `name`, a value for JSON. Raises ToolFailure."""
+        """Return the result of the tool `name`, a value for JSON. Raises ToolFailure.
+
+        In a run, the ApiError of a tool that the account cannot pay ends the run.
+        """
         tool = self.tools.get(name)
         if tool is None:
             raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
         try:
             return orjson.loads(orjson.dumps(await tool.function(self, **tool.checked(arguments))))
         except (ApiError, ValueError, ToolFailure) as error:
+            if isinstance(error, ApiError) and error.status == 402 and self.home.run_id is not None:
+                raise
             raise ToolFailure(str(error)) from None
         except Exception as error:
             self.on_fault(error)
             raise ToolFailure(f"The tool failed ({type(error).__name__}).") from None
+
+    @contextlib.asynccontextmanager
+    async def paying(self, call: ModelCall) -> AsyncIterator[None]:
+        """Hold the cost of `call` before the block, and settle it after. Raises ApiError."""
+        call.also = self.also
+        self.paid_calls.append(call)
+        async with call:
+            try:
+                yield
+            except asyncio.CancelledError:  # also after TOOL_SECONDS
+                call.note_early_end(of_caller=self.interrupt.is_of_caller)
+                raise
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,31 @@
-"""Tools that read the web."""
+"""Tools that search and read the web."""
 
 import asyncio
 import contextlib
 from typing import Annotated, Any
 
 from svc.agents.tools.registry import ToolContext, ToolFailure, tool
+from svc.errors import UpstreamFault
+from svc.inference.web_search import QUERY_LENGTH, SearchCall
 from svc.outbound.errors import OutboundError
 from svc.shapes import text
 
 _READ_BYTES = 64 * 1024
 _FETCH_SECONDS = 20.0
+
+
+@tool("Searches the web: up to 8 results, each with title, url, snippet and date.", "search")
+async def search_web(
+    context: ToolContext, query: Annotated[str, text(QUERY_LENGTH, least=1, blank=False).about("what to search for")]
+) -> list[dict[str, str | None]]:
+    if (model := context.engines.catalog.search) is None:
+        raise ToolFailure("The operator has removed the search engine.")
+    call = SearchCall(model, query, context.engines, context.payer)
+    async with context.paying(call):
+        try:
+            return await call.make()
+        except UpstreamFault as fault:
+            raise ToolFailure(str(fault)) from None
 
 
 @tool("Reads a public web page or text file, 64 KiB.", "fetch")

@@ -648,6 +648,7 @@ export const texts = {
       generate_image: "Generate an image",
       generate_audio: "Speak",
       search_memory: "Search memory",
+      search_web: "Search the web",
       fetch_url: "Read a web page",
     },
   },

@@ -83,7 +83,7 @@ async def test_goal_for_a_picture_and_speech_makes_both(service: Service, person
     assert record["cost_micros"] == final["cost_micros"]
 
 
-async def test_media_that_cannot_be_paid_or_made_is_a_result_for_the_model(
+async def test_media_that_cannot_be_made_is_a_result_for_the_model_and_that_cannot_be_paid_ends_the_run(
     service: Service, person: tuple[dict[str, str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers, account_id = person
@@ -99,9 +99,9 @@ async def test_media_that_cannot_be_paid_or_made_is_a_result_for_the_model(
     assert not result["ok"] and "cut off" in result["result"] and final["type"] == "final"
     assert final["artifacts"] == [] and final["cost_micros"] == 0 == await spent(service, headers)
     await service.state["db"].write(wallet.book, account_id, -90_000, description="", now_seconds=1.0)
-    *events, final = await run(service, headers, draw, model="builtin/script")
-    (result,) = (event for event in events if event["type"] == "tool_result")
-    assert not result["ok"] and "This needs $0.02" in result["result"] and final["cost_micros"] == 0
+    *_, error = await run(service, headers, draw, model="builtin/script")
+    assert (error["type"], error["error"]["code"]) == ("error", "insufficient_funds") and error["cost_micros"] == 0
+    assert "This needs $0.02" in error["error"]["message"]
 
 
 @each(("end", "pays"), [("requested", True), ("shutdown", False), ("too slow", False)])

@@ -27,7 +27,8 @@ AVAILABLE = {
     "image": "always; these two have a price",
     "speech": "always; these two have a price",
     "session": "with a session, not with an API key",
-    "fetch": "with `SVC_AGENT_FETCH=1`",
+    "fetch": "with `SVC_AGENT_FETCH=1`, or `[search]` in the catalog",
+    "search": "with `[search]` in the catalog, which may set a price",
 }
 
 
