@@ -1,8 +1,9 @@
-"""Places for work of many accounts or addresses, which take turns."""
+"""Places for work of many accounts or addresses: they take turns, or each waits only for its own."""
 
 import asyncio
+import contextlib
 from asyncio import Future
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -103,3 +104,42 @@ class FairQueue:
             del one.waiting[place]
             place.set_exception(TimeoutError("others have all places"))
             self._line_up(one)
+
+
+@dataclass(eq=False, slots=True)
+class _Own:
+    """The places of one account, and how many calls have or await one."""
+
+    places: asyncio.Semaphore
+    calls: int = 0
+
+
+class OwnPlaces:
+    """`most` places, of which an account may have `most_of_one`. No account waits for another one.
+
+    A further call of an account waits until it has less than that. It fails at once if others have all the rest.
+    """
+
+    def __init__(self, most: int, most_of_one: int) -> None:
+        self._free = most
+        self._most_of_one = most_of_one
+        self._accounts: dict[str, _Own] = {}
+
+    @contextlib.asynccontextmanager
+    async def taken(self, account_id: str) -> AsyncIterator[None]:
+        """Have a place during the block. Raises TimeoutError if there is none."""
+        own = self._accounts.setdefault(account_id, _Own(asyncio.Semaphore(self._most_of_one)))
+        own.calls += 1
+        try:
+            async with own.places:
+                if not self._free:
+                    raise TimeoutError("others have all places")
+                self._free -= 1
+                try:
+                    yield
+                finally:
+                    self._free += 1
+        finally:
+            own.calls -= 1
+            if not own.calls:
+                del self._accounts[account_id]

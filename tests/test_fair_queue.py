@@ -1,10 +1,11 @@
 """Places that accounts take in turn, and that cancelled waiters release."""
 
 import asyncio
+from collections import Counter
 
 import pytest
 
-from svc.fair_queue import FairQueue
+from svc.fair_queue import FairQueue, OwnPlaces
 
 
 async def test_accounts_take_turns_and_one_never_has_all_places() -> None:
@@ -142,3 +143,48 @@ async def test_place_given_to_a_waiter_that_is_cancelled_at_once_is_released() -
 
 async def _once(turns: FairQueue, account_id: str) -> None:
     (await turns.take(account_id))()
+
+
+async def test_account_waits_only_for_its_own_places_and_fails_at_once_if_others_have_the_rest() -> None:
+    places = OwnPlaces(most=32, most_of_one=4)
+    end = asyncio.Event()
+    open_calls: Counter[str] = Counter()
+
+    async def call(account_id: str) -> None:
+        async with places.taken(account_id):
+            open_calls[account_id] += 1
+            await end.wait()
+            open_calls[account_id] -= 1
+
+    calls = [asyncio.create_task(call(f"a{number % 8}")) for number in range(8 * 6)]
+    await asyncio.sleep(0)
+    assert set(open_calls.values()) == {4} and open_calls.total() == 32, "the fifth call of each waits"
+    with pytest.raises(TimeoutError):
+        await call("late")
+    calls[-1].cancel()
+    end.set()
+    await asyncio.gather(*calls, return_exceptions=True)
+    assert open_calls.total() == 0 and places._accounts == {} and places._free == 32
+    await call("late")
+
+
+async def test_cancelled_call_and_one_that_fails_release_their_place() -> None:
+    places = OwnPlaces(most=1, most_of_one=1)
+
+    async def fail() -> None:
+        async with places.taken("a"):
+            raise ValueError
+
+    async def wait() -> None:
+        async with places.taken("a"):
+            await asyncio.Event().wait()
+
+    for _ in range(3):
+        with pytest.raises(ValueError):
+            await fail()
+        waiting = [asyncio.create_task(wait()) for _ in range(3)]
+        await asyncio.sleep(0)
+        for task in reversed(waiting):
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert places._accounts == {} and places._free == 1

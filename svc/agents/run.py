@@ -167,6 +167,7 @@ class AgentRun:
             engines=state.engines,
             media=state.media,
             media_models=order.media_models,
+            places=state.tool_places,
             paid_calls=self._paid_calls,
             also=self._update_in,
             interrupt=self.interrupt,

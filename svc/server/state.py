@@ -22,6 +22,7 @@ from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
 from svc.config import Config
 from svc.db import Database
+from svc.fair_queue import OwnPlaces
 from svc.inference import upstream
 from svc.inference.catalog import Catalog
 from svc.inference.catalog_file import on_offer
@@ -90,6 +91,7 @@ class State:
         self.long_answers = Slots(8, math.inf, MANY_LONG)
         self.continued_answers = Slots(4, math.inf, _MANY_ANSWERS)  # without a client
         self.open_texts = Slots(4, 32, _MANY_TEXTS)
+        self.tool_places = OwnPlaces(most=32, most_of_one=4)
         self.claims = Claims()
         self.backups = Backups(config, self.log)
 

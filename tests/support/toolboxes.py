@@ -11,6 +11,7 @@ from svc.agents.tools.registry import ToolContext, ToolFailure
 from svc.auth import accounts
 from svc.content.artifacts import Home
 from svc.db import Database
+from svc.fair_queue import OwnPlaces
 from svc.inference.model_call import Payer
 from svc.outbound.client import Outbound
 from svc.server.sse import Interrupt
@@ -27,6 +28,7 @@ async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], e
         engines=SimpleNamespace(db=db, guarded=guarded, clock=lambda: NOW),  # type: ignore[arg-type]
         media=None,  # type: ignore[arg-type] - no tool here draws or speaks
         media_models={},
+        places=OwnPlaces(most=32, most_of_one=4),
         paid_calls=[],
         also=lambda tx: None,
         interrupt=Interrupt(),

@@ -24,7 +24,7 @@ async def list_artifacts(context: ToolContext) -> list[dict[str, Any]]:
     return [file_fields(row) for row in newest.items]
 
 
-@tool("Reads a text file of the user, its first 64 KiB.")
+@tool("Reads a text file of the user from its beginning, at most 64 KiB.")
 async def read_artifact(
     context: ToolContext, id: Annotated[str, text(100, least=1).about("the file's id, art_...")]
 ) -> str:

@@ -1,6 +1,7 @@
 """The registry of tools: how a tool is described, and called by a run, a chat or another tool.
 
-call() -> the arguments are checked -> the tool's function -> a value for JSON | ToolFailure, whose text the model reads
+call() -> a place -> the arguments are checked -> the tool's function -> a value for JSON, cut to RESULT_BYTES
+       | ToolFailure, whose text the model reads
 
 The modules beside this one have the tools. offered.py says which of them a caller may use.
 """
@@ -17,6 +18,7 @@ import orjson
 
 from svc.content.artifacts import Home
 from svc.errors import ApiError
+from svc.fair_queue import OwnPlaces
 from svc.inference.catalog import Model
 from svc.inference.media_engines import MediaEngines
 from svc.inference.model_call import Engines, ModelCall, Payer
@@ -28,6 +30,8 @@ from svc.shapes import Shape
 Need = Literal["session", "fetch", "image", "speech", "search"]
 Function = Callable[..., Awaitable[Any]]
 SERVICE = "service"  # the source of the service's own tools
+RESULT_BYTES = 32 * 1024
+_CUT = "\n[This result is longer. It is cut here.]"
 
 
 class ToolFailure(Exception):
@@ -38,7 +42,8 @@ class ToolFailure(Exception):
 class ToolContext:
     """Who calls `tools`, and with what. `media_models` are by kind, `image` and `speech`, as far as there are any.
 
-    `paid_calls` grows. `also` is written with each of their settlements. `interrupt` is that of the run or the answer.
+    `places` limit the calls at once. `paid_calls` grows. `also` is written with each of their settlements. `interrupt`
+    is that of the run or the answer.
     `on_fault` receives the exception of a bug in a tool; the model sees only its class.
     """
 
@@ -48,6 +53,7 @@ class ToolContext:
     engines: Engines
     media: MediaEngines
     media_models: Mapping[str, Model]
+    places: OwnPlaces
     paid_calls: list[ModelCall]
     also: Callable[[sqlite3.Connection], None]
     interrupt: Interrupt
@@ -58,15 +64,24 @@ class ToolContext:
 
         In a run, the ApiError of a tool that the account cannot pay ends the run.
         """
+        try:
+            async with self.places.taken(self.home.account_id):
+                written = await self._written(name, arguments)
+        except TimeoutError:
+            raise ToolFailure("The service is busy with the tools of others. Try again in a few seconds.") from None
+        return orjson.loads(written) if self.tools[name].cuts_itself else _cut(written)
+
+    async def _written(self, name: str, arguments: dict[str, Any]) -> bytes:
+        """Return the result as JSON. Raises what `call` raises."""
         tool = self.tools.get(name)
         if tool is None:
             raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
         try:
-            return orjson.loads(orjson.dumps(await tool.function(self, **tool.checked(arguments))))
+            return orjson.dumps(await tool.function(self, **tool.checked(arguments)))
         except (ApiError, ValueError, ToolFailure) as error:
             if isinstance(error, ApiError) and error.status == 402 and self.home.run_id is not None:
                 raise
-            raise ToolFailure(str(error)) from None
+            raise ToolFailure(_cut_text(str(error))) from None
         except Exception as error:
             self.on_fault(error)
             raise ToolFailure(f"The tool failed ({type(error).__name__}).") from None
@@ -90,7 +105,8 @@ class AgentTool:
 
     `function(context, **arguments)` returns a value for JSON. It raises ToolFailure, ApiError or ValueError with a
     reason that the model can use. Every argument is required, so that models omit none. A tool with `ask` runs only
-    after a person has approved the call. `source` is SERVICE, or the name of the tool server that has it.
+    after a person has approved the call. `source` is SERVICE, or the name of the tool server that has it. A tool that
+    `cuts_itself` has its own limit for its result.
     """
 
     name: str
@@ -101,6 +117,7 @@ class AgentTool:
     ask: bool = False
     price_micros: int = 0
     source: str = SERVICE
+    cuts_itself: bool = False
 
     @functools.cached_property
     def parameters(self) -> dict[str, Any]:
@@ -127,16 +144,33 @@ class AgentTool:
         return {name: shape.check(arguments.get(name), name) for name, shape in self.arguments.items()}
 
 
+def _cut(written: bytes) -> Any:
+    """Return a result that is given as JSON. One beyond RESULT_BYTES becomes a text that says that it is cut."""
+    if len(written) > RESULT_BYTES and not written.startswith(b'"'):
+        return _cut_text(written.decode())
+    value = orjson.loads(written)
+    return _cut_text(value) if isinstance(value, str) else value
+
+
+def _cut_text(text: str) -> str:
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= RESULT_BYTES:
+        return text
+    return encoded[: RESULT_BYTES - len(_CUT)].decode("utf-8", "ignore") + _CUT
+
+
 TOOLS: dict[str, AgentTool] = {}
 
 
-def tool(description: str, needs: Need | None = None) -> Callable[[Function], Function]:
+def tool(description: str, needs: Need | None = None, *, cuts_itself: bool = False) -> Callable[[Function], Function]:
     """Add a function to TOOLS. Its arguments after the context are annotated with shapes."""
 
     def add(function: Function) -> Function:
         hints = function.__annotations__.items()
         shapes = {name: hint.__metadata__[0] for name, hint in hints if hasattr(hint, "__metadata__")}
-        TOOLS[function.__name__] = AgentTool(function.__name__, description, shapes, function, needs)
+        TOOLS[function.__name__] = AgentTool(
+            function.__name__, description, shapes, function, needs, cuts_itself=cuts_itself
+        )
         return function
 
     return add

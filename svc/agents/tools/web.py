@@ -28,7 +28,7 @@ async def search_web(
             raise ToolFailure(str(fault)) from None
 
 
-@tool("Reads a public web page or text file, 64 KiB.", "fetch")
+@tool("Reads a public web page or text file, 64 KiB.", "fetch", cuts_itself=True)
 async def fetch_url(
     context: ToolContext, url: Annotated[str, text(2_000, least=8).about("http:// or https://")]
 ) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What a model may read and write of the account."""
 
+from svc.agents.tools.offered import TOOLS
 from svc.agents.tools.registry import ToolContext
 from svc.auth import accounts
 from svc.content import artifacts, history, projects
@@ -39,7 +40,7 @@ async def test_invalid_file_name_is_refused(box: ToolContext, faults: list[BaseE
 
 async def test_long_text_is_read_in_part_with_whole_characters(db: Database, box: ToolContext) -> None:
     for text in ("é" * 100_000, "x" + "é" * 100_000, "x" * 65_536, "🙂" * 16_384 + "x"):
-        read = await box.call("read_artifact", {"id": await add(db, box, text.encode())})
+        read = await TOOLS["read_artifact"].function(box, id=await add(db, box, text.encode()))
         assert text.startswith(read) and 65_532 <= len(read.encode()) <= 65_536
     assert await box.call("read_artifact", {"id": await add(db, box, b"")}) == ""
 
@@ -56,7 +57,7 @@ async def test_large_file_is_not_loaded_whole(db: Database, box: ToolContext) ->
     artifact_id = await add(db, box, b"x" * CONTENT_BYTES)
     statements: list[str] = []
     await db.read(lambda conn: conn.set_trace_callback(statements.append))
-    assert len(await box.call("read_artifact", {"id": artifact_id})) == 65_536
+    assert len(await TOOLS["read_artifact"].function(box, id=artifact_id)) == 65_536
     assert any("number = 0" in statement for statement in statements)
 
 

@@ -1,19 +1,22 @@
 """How tools are offered, described and called: wrong arguments and bugs are failures that the model sees."""
 
+import asyncio
 import re
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
+import orjson
 import pytest
 
 from svc.agents.tools.offered import TOOLS
-from svc.agents.tools.registry import AgentTool, ToolContext
+from svc.agents.tools.registry import AgentTool, ToolContext, ToolFailure
 from svc.shapes import integer, text
 from tests.support.cases import each
 from tests.support.server import ROOT
 from tests.support.toolboxes import failure
+from tests.support.waiting import until
 
 
 def with_clock(box: ToolContext, function: Callable[[ToolContext], Any]) -> ToolContext:
@@ -151,3 +154,55 @@ async def test_nan_in_a_result_becomes_null(box: ToolContext) -> None:
 
     box = with_clock(box, odd)
     assert await box.call("current_time", {}) == {"a": None, "b": [None]}
+
+
+async def test_fifth_call_of_an_account_waits_and_others_are_refused_when_all_places_are_taken(
+    box: ToolContext,
+) -> None:
+    end, running = asyncio.Event(), 0
+
+    async def slow(context: ToolContext) -> str:
+        nonlocal running
+        running += 1
+        await end.wait()
+        running -= 1
+        return "done"
+
+    def of(account_id: str) -> ToolContext:
+        return replace(with_clock(box, slow), home=box.home._replace(account_id=account_id))
+
+    calls = [asyncio.create_task(of(f"a{number % 8}").call("current_time", {})) for number in range(40)]
+    await until(lambda: running == 32)
+    assert "busy with the tools of others" in await failure(of("late"), "current_time", {})
+    end.set()
+    assert await asyncio.gather(*calls) == ["done"] * 40
+    assert await of("late").call("current_time", {}) == "done"
+
+
+@each(
+    "value",
+    ["x" * 32_768, "\n" * 32_768, "é" * 16_384, ["x" * 32_764], 7, None, {"a": "é" * 16_380}],
+)
+async def test_result_of_32_kib_is_whole(box: ToolContext, value: Any) -> None:
+    async def made(context: ToolContext) -> Any:
+        return value
+
+    assert await with_clock(box, made).call("current_time", {}) == value
+
+
+@each(
+    "value", ["x" * 32_769, "é" * 20_000, "\U0001f600" * 9_000, ["x" * 32_765], {"a": ["é"] * 9_000}, "x" * 1_000_000]
+)
+async def test_longer_result_and_reason_are_cut_and_say_so(box: ToolContext, value: Any) -> None:
+    async def made(context: ToolContext) -> Any:
+        return value
+
+    async def failed(context: ToolContext) -> Any:
+        raise ToolFailure(str(value))
+
+    written = value if isinstance(value, str) else orjson.dumps(value).decode()
+    cut = await with_clock(box, made).call("current_time", {})
+    assert 32_764 <= len(cut.encode()) <= 32_768
+    text, _, note = cut.rpartition("\n")
+    assert written.startswith(text) and note == "[This result is longer. It is cut here.]"
+    assert len((await failure(with_clock(box, failed), "current_time", {})).encode()) <= 32_768
