@@ -587,6 +587,13 @@ CREATE TABLE unindexed (
 
 CREATE INDEX unindexed_by_chunk ON unindexed (next_chunk, number);
 
+-- owner: svc/content/fulltext.py
+-- Texts that an older release indexed with other rules for words. The writer reads them again, the newest first.
+CREATE TABLE reindexing (
+    texts TEXT PRIMARY KEY CONSTRAINT reindexing_known CHECK (texts IN ('messages', 'titles')),
+    below INTEGER NOT NULL CONSTRAINT below_not_negative CHECK (below >= 0) -- the numbers that are left
+) STRICT;
+
 -- owner: svc/content/support.py
 CREATE TABLE support_conversations (
     id TEXT PRIMARY KEY,

@@ -61,6 +61,7 @@ INSERT INTO word_runs VALUES (1, 'b', 2, NULL), (2, 'a', 1, 3), (3, 'a', 2, NULL
 INSERT INTO word_blocks VALUES (1, 'hi 0000000100', x'00'), (2, 'hello 0000000080', x'00');
 INSERT INTO word_purges VALUES (1, 'a', 1, 0, NULL), (2, 'b', 1, 0, 1);
 INSERT INTO unindexed VALUES (1, 4), (2, 4);
+INSERT INTO reindexing VALUES ('messages', 3);
 INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]', 1, 2, 'call_1', '[{}]');
 INSERT INTO support_conversations
 VALUES ('u', 'a', 'active', 'help', 1, 1, NULL), ('x', 'b', 'active', NULL, 1, 1, NULL),
@@ -375,6 +376,9 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("word_purges", "deleted_bytes_not_negative"): ["UPDATE word_purges SET deleted_bytes = -1"],
     ("word_purges", "account_id WHERE last_run IS NULL"): ["INSERT INTO word_purges VALUES (3, 'a', 1, 0, NULL)"],
     ("conversations", "title_version_range"): ["UPDATE conversations SET title_version = 128"],
+    ("reindexing", "reindexing_known"): ["UPDATE reindexing SET texts = 'names'"],
+    ("reindexing", "below_not_negative"): ["UPDATE reindexing SET below = -1"],
+    ("reindexing", "texts"): ["INSERT INTO reindexing VALUES ('messages', 1)"],
     ("unindexed", "next_chunk_range"): [
         "UPDATE unindexed SET next_chunk = 128",
         "UPDATE unindexed SET next_chunk = -1",
@@ -1005,7 +1009,8 @@ ACROSS_ACCOUNTS = """
     svc/billing/invariants.py:module
     svc/billing/wallet.py:held_in_all svc/billing/wallet.py:ledger_of_request svc/billing/wallet.py:release_all
     svc/commands/check.py:_check svc/commands/check.py:sizes svc/content/fulltext.py:_index_chunks
-    svc/content/fulltext.py:index_answers_later
+    svc/content/fulltext.py:index_answers_later svc/content/fulltext.py:_message_again
+    svc/content/fulltext.py:_title_again
     svc/content/history.py:end_interrupted_answers
     svc/content/idempotency.py:module
     svc/content/support.py:_account_of svc/inference/providers.py:count_sealed

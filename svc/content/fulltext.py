@@ -10,8 +10,8 @@ import contextlib
 import sqlite3
 import time
 
-from svc.content.word_runs import CHUNKS, MESSAGES, tidy_some
-from svc.content.words import indexed_words, words_of
+from svc.content.word_runs import CHUNKS, MESSAGES, TITLES, tidy_some
+from svc.content.words import indexed_words, is_cut_anew, words_of
 from svc.db import Database
 from svc.errors import ApiError
 
@@ -51,13 +51,13 @@ def add_message_words(tx: sqlite3.Connection, account_id: str, number: int, text
 
 def index_answers_later(tx: sqlite3.Connection) -> None:
     """Let `index_some` index the answers in progress."""
-    tx.execute("INSERT INTO unindexed SELECT number, 0 FROM messages WHERE status = 'in_progress'")
+    tx.execute("INSERT OR REPLACE INTO unindexed SELECT number, 0 FROM messages WHERE status = 'in_progress'")
 
 
 def index_some(tx: sqlite3.Connection) -> bool:
     """Index more chunks of a long message, or tidy the index, for some milliseconds; return whether there was work."""
     ends = time.monotonic() + _INDEX_SECONDS
-    indexed = _index_chunks(tx, ends)
+    indexed = _index_chunks(tx, ends) or _reindex_some(tx, ends)
     if indexed and time.monotonic() > ends:
         return True
     return tidy_some(tx) or indexed
@@ -83,6 +83,43 @@ def _index_chunks(tx: sqlite3.Connection, ends: float) -> bool:
     else:
         tx.execute("DELETE FROM unindexed WHERE number = ?", (number,))
     return True
+
+
+def _reindex_some(tx: sqlite3.Connection, ends: float) -> bool:
+    """Index texts again that an older release has indexed, for some milliseconds; return whether there may be more."""
+    row = tx.execute("SELECT texts, below FROM reindexing LIMIT 1").fetchone()
+    if row is None:
+        return False
+    texts, below = row
+    again = _title_again if texts == "titles" else _message_again
+    while below is not None and time.monotonic() < ends:
+        below = again(tx, below)
+    if below is None:
+        tx.execute("DELETE FROM reindexing WHERE texts = ?", (texts,))
+    else:
+        tx.execute("UPDATE reindexing SET below = ? WHERE texts = ?", (below, texts))
+    return True
+
+
+def _message_again(tx: sqlite3.Connection, below: int) -> int | None:
+    """Read the newest message with a number below `below`, and return its number or None."""
+    query = "SELECT number, substr(content, 1, ?) FROM messages WHERE number < ? ORDER BY number DESC LIMIT 1"
+    number, text = tx.execute(query, (INDEXED_CHARACTERS, below)).fetchone() or (None, "")
+    if is_cut_anew(text):  # the old words stay as well, until the message is deleted
+        statement = "INSERT INTO unindexed (number, next_chunk) VALUES (?, 0) ON CONFLICT DO UPDATE SET next_chunk = 0"
+        tx.execute(statement, (number,))
+    return number
+
+
+def _title_again(tx: sqlite3.Connection, below: int) -> int | None:
+    query = """
+        SELECT number, account_id, number * ? + title_version, ifnull(title, '') FROM conversations
+        WHERE number < ? ORDER BY number DESC LIMIT 1
+    """
+    number, account_id, place, title = tx.execute(query, (CHUNKS, below)).fetchone() or (None, "", 0, "")
+    if is_cut_anew(title):
+        TITLES.add(tx, account_id, place, indexed_words(title))
+    return number
 
 
 async def purge_in_time(db: Database) -> None:

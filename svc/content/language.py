@@ -5,10 +5,11 @@ matters only if a text has no others. Own words mean `I` or `my`. English is las
 other languages ("Will", "May"), so another language wins if both are as likely.
 """
 
+import re
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from heapq import nlargest
 from importlib import import_module
@@ -24,13 +25,27 @@ from svc.content.words import folded, is_unspaced
 _COMMON_BEGINNING = 5
 # Shorter words are one letter away from too many others: "rise" and "rice", "honey" and "money".
 _LEAST_MISSPELT = 6
+_LEAST_DENSE = 4
+_FIRST_DENSE = "\u0590"  # Hebrew; Latin, Greek and Cyrillic are before it
 _LONG_MISSPELT = 8  # from here on two neighbouring letters may be wrong
 _READ = 300  # words with a common beginning, of which the vocabulary of a book has about 50
 _SIMILAR_READ = 1_000
+_ARABIC_ROOT = 3  # consonants
 _KEPT = 12  # a stem takes 50 microseconds
-_CODES = "de fr es it pt nl sv da nb pl ru en"
-_LANGUAGES = "german french spanish italian portuguese dutch swedish danish norwegian polish russian english"
+_CODES = "de fr es it pt nl sv da nb pl ru hi en"
+_LANGUAGES = "german french spanish italian portuguese dutch swedish danish norwegian polish russian hindi english"
 _STEMMERS = dict(zip(_CODES.split(), _LANGUAGES.split(), strict=True))
+# Language, first and last letter.
+_SCRIPTS = (("ar", "\u0620", "\u06ff"), ("hi", "\u0900", "\u097f"))
+# After a noun: the particles wa, ga, o, no, ni, to, mo and e, and the titles san, chan and kun.
+_PARTICLES = "[\u306f\u304c\u3092\u306e\u306b\u3068\u3082\u3078]|\u3055\u3093|\u3061\u3083\u3093|\u304f\u3093"
+_KANA_NOUN = re.compile(f"(?:^|[^\u3040-\u30ff\u3400-\u9fff]|\u306e)([\u3041-\u3096]{{2,5}}?)(?={_PARTICLES})")
+# Arabic changes the long vowels inside a word too: its plurals are often other vowels between the same consonants.
+_ARABIC_ENDING = re.compile(
+    "(?<=...)(?:\u0627\u062a|\u0648\u0646|\u064a\u0646|\u0627\u0646|\u0647\u0627|\u0647\u0645|\u0646\u0627|\u0647|\u064a)$"
+)
+_ALEF = "\u0627"
+_ARABIC_VOWEL = re.compile("[\u0627\u0648\u064a\u0621]")
 
 
 def forms_of(conn: sqlite3.Connection, account_id: str, word: str, stem: Callable[[str], str]) -> list[str]:
@@ -41,6 +56,10 @@ def forms_of(conn: sqlite3.Connection, account_id: str, word: str, stem: Callabl
     if _has_no_variants(word):
         return []
     root = stem(word)
+    if stem is _arabic_root:
+        beginnings = dict.fromkeys((root[:2], _ALEF + root[:2]))  # the second of plurals such as "aqfal" for "qufl"
+        read = [other for begins in beginnings for other in words_beginning(conn, account_id, begins, _READ)]
+        return [other for other in read if other != word and are_forms(word, other, stem)][:_KEPT]
     # A stem may end with another letter than the word: "happi" for "happy".
     beginning = root[: max(3, min(_COMMON_BEGINNING, len(root) - 1))]
     others = words_beginning(conn, account_id, beginning, _READ)
@@ -61,18 +80,26 @@ def _begins(one: str, other: str) -> bool:
 def similar_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
     """Return up to 12 words of the account that the folded `word` may misspell.
 
-    The first letter must be right, and the second too unless it was swapped with the third or added.
+    The first letter must be right, and the second too unless it was swapped with the third or added. In dense scripts
+    the second may be a vowel, which is often wrong.
     """
-    if _has_no_variants(word) or len(word) < _LEAST_MISSPELT:
+    is_dense = is_dense_script(word)
+    if _has_no_variants(word) or len(word) < (_LEAST_DENSE if is_dense else _LEAST_MISSPELT):
         return []
     wrong = 1 if len(word) < _LONG_MISSPELT else 2
+    beginnings = [word[0]] if is_dense else dict.fromkeys((word[:2], word[0] + word[2]))
     lengths = range(len(word) - wrong, len(word) + wrong + 1)
     return [
         other
-        for beginning in dict.fromkeys((word[:2], word[0] + word[2]))
+        for beginning in beginnings
         for other in words_beginning(conn, account_id, beginning, _SIMILAR_READ, lengths)
         if is_similar(word, other)
     ][:_KEPT]
+
+
+def is_dense_script(word: str) -> bool:
+    """Return whether the script of a word writes few or no vowels as letters, as those of Arabic and Hindi do."""
+    return word >= _FIRST_DENSE
 
 
 def is_similar(word: str, other: str) -> bool:
@@ -121,6 +148,19 @@ def language_of(words: Iterable[str], least: int = 2) -> str | None:
     return language if count >= least else None
 
 
+def language_of_script(words: Iterable[str]) -> str | None:
+    """Return the most spoken language of the script of the words, if it is not shared by many languages."""
+    found = (code for word in words for code, first, last in _SCRIPTS if first <= word <= last)
+    return next(found, None)
+
+
+def kana_nouns(text: str) -> Iterator[str]:
+    """Yield the nouns in hiragana before a particle or a title, such as the name Sakura. Most hiragana is grammar."""
+    for word in _KANA_NOUN.findall(text):
+        if word not in _listed("stop_words.txt"):
+            yield word
+
+
 def is_stop_word(word: str, language: str | None) -> bool:
     """Return whether a folded word is a stop word of `language`, or of any language if that is None."""
     if is_unspaced(word):  # these scripts show the language
@@ -133,6 +173,7 @@ def is_stop_word(word: str, language: str | None) -> bool:
 
 is_weak_word = partial(_is_listed, "weak_words.txt")
 is_own_word = partial(_is_listed, "own_words.txt")
+is_task_word = partial(_is_listed, "task_words.txt")
 
 
 def stemmer(language: str | None) -> Callable[[str], str]:
@@ -140,9 +181,17 @@ def stemmer(language: str | None) -> Callable[[str], str]:
 
     The function caches its results and must not be shared between threads.
     """
+    if language == "ar":
+        return _arabic_root
     if language not in _STEMMERS:
         return str
     return cache(_stemmer_class(_STEMMERS[language])().stemWord)
+
+
+def _arabic_root(word: str) -> str:
+    bare = _ARABIC_ENDING.sub("", word)
+    root = _ARABIC_VOWEL.sub("", bare)
+    return root if len(root) >= _ARABIC_ROOT else bare
 
 
 @cache

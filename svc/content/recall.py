@@ -8,16 +8,29 @@ passages
 import math
 import re
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
 from heapq import nlargest
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from svc.budget import best_effort, spent
 from svc.content import answers
 from svc.content.fulltext import distinct_words
 from svc.content.history import Message, chunk_at
-from svc.content.language import forms_of, is_own_word, is_stop_word, is_weak_word, language_of, similar_words, stemmer
+from svc.content.language import (
+    forms_of,
+    is_dense_script,
+    is_own_word,
+    is_stop_word,
+    is_task_word,
+    is_weak_word,
+    kana_nouns,
+    language_of,
+    language_of_script,
+    similar_words,
+    stemmer,
+)
 from svc.content.word_runs import MESSAGES
 from svc.content.words import folded, is_unspaced, places_of, words_of
 from svc.ids import fields_as_json, timestamp
@@ -33,11 +46,15 @@ _WORDS = 24  # of a long question, half from its beginning and half from its end
 _MISSPELT = 4  # unknown words of a question that are looked up as misspellings
 _HITS = 300  # newest chunks of messages that are read for a word
 _COUNTED = 3_000  # messages by which a word's rarity is measured
-_CANDIDATES = 30
-_RARE = 60  # A word that is in at most this many chunks is rare: 2 % of _COUNTED.
+_CANDIDATES = 100
+# A word is rare if it is in at most so many chunks, or in this share of all. Names are known by capitals; a word of
+# a script without spaces may be one.
+_RARE, _RARE_SHARE, _RARE_NAME_SHARE = 60, 0.25, 0.5
 # The share of a question's weight that a passage must have: a little less than one of four words.
 _SHARE = 0.24
 _LONG = 8  # letters; unrelated texts seldom share a longer word
+_MEDIUM, _MEDIUM_DENSE = 6, 3  # letters of a word that is enough if it is in few chunks
+_FEW = 6
 _NUMBER = re.compile(r"\d{1,4}[a-z]{0,2}")  # "3", "1998", "5th", "20km": amounts and dates, which many texts share
 _INNER_WORD = re.compile(r"(?<=[\w,;:] )[^\W\d_]{3,}")
 _REPEATED = 0.6
@@ -75,7 +92,8 @@ def matching_passages(
     words: list[_Word] = []
     with best_effort(_LOOKUP_SECONDS):
         words.extend(_looked_up(conn, account_id, asked))
-    found: list[tuple[_Order, Message, str]] = []
+    words = _without_seams(words)
+    found: list[_Found] = []
     with best_effort(_READING_SECONDS):
         found.extend(_sharing(conn, account_id, asked, words, replaced))
     forms = {form for word in words for form in word.forms}
@@ -83,7 +101,7 @@ def matching_passages(
     passages: list[Passage] = []
     left = MOST_CHARACTERS
     with best_effort(_READING_SECONDS):
-        for _, message, chunk in sorted(found, reverse=True):
+        for _, message, chunk in _ordered(found):
             if spent() or len(passages) == MOST_PASSAGES:
                 break
             text = _own_text(conn, message, chunk, forms)
@@ -106,6 +124,7 @@ class _Asked(NamedTuple):
     language: str | None  # None if the question is too short
     stem: Callable[[str], str]
     names: set[str]
+    is_task: bool  # such as "Write a poem"
     is_own: bool  # about "I" or "my", as general questions seldom are
 
 
@@ -114,9 +133,10 @@ def _asked(question: str) -> _Asked:
     names = _names(question)
     others = [word for word in words if word not in names]
     language = language_of(others)
-    stem = stemmer(language or language_of(others, 1))
+    stem = stemmer(language or language_of(others, 1) or language_of_script(others))
     if language == "de":  # all nouns have a capital
         names = set()
+    names.update(map("".join, (pair for noun in kana_nouns(question) for pair in pairwise(noun))))
     is_own = any(is_own_word(word, language) for word in words)
     significant = [word for word in words if word in names or _is_significant(word, language)]
     pairs = {sign for word in significant if is_unspaced(word) and len(word) == 2 for sign in word}
@@ -125,7 +145,8 @@ def _asked(question: str) -> _Asked:
     significant = strong or (significant if is_own else [])  # "What is my name?"
     if len(significant) > _WORDS:
         significant = significant[: _WORDS // 2] + significant[-_WORDS // 2 :]
-    return _Asked(significant, language, stem, names, is_own)
+    is_task = any(is_task_word(word, language) for word in words[:3])
+    return _Asked(significant, language, stem, names, is_task, is_own)
 
 
 def _names(question: str) -> set[str]:
@@ -150,10 +171,7 @@ class _Word(NamedTuple):
     close: set[str]  # the forms that are neither compounds nor derived words
     places: set[int]
     weight: float
-
-    @property
-    def is_rare(self) -> bool:
-        return 0 < len(self.places) <= _RARE
+    is_rare: bool
 
 
 def _looked_up(conn: sqlite3.Connection, account_id: str, asked: _Asked) -> Iterator[_Word]:
@@ -171,7 +189,29 @@ def _looked_up(conn: sqlite3.Connection, account_id: str, asked: _Asked) -> Iter
             forms = _without_stop_words(similar_words(conn, account_id, word), asked)
             places = MESSAGES.newest(conn, account_id, forms, _HITS) if forms else []
             close = set(forms)
-        yield _Word(word, forms, close, set(places), math.log(1 + counted / max(len(places), 1)))
+        may_be_name = word in asked.names or is_unspaced(word)
+        share = _RARE_NAME_SHARE if may_be_name else _RARE_SHARE
+        is_rare = 0 < len(places) <= max(_RARE, int(share * counted))
+        yield _Word(word, forms, close, set(places), _weight(word, may_be_name, len(places), counted), is_rare)
+
+
+def _weight(word: str, may_be_name: bool, count: int, counted: int) -> float:
+    """Return how much a word tells that is in `count` of `counted` chunks; a name at least half of an unknown word."""
+    weight = math.log(1 + counted / max(count, 1))
+    if is_unspaced(word) and len(word) == 1:
+        return weight / 2
+    return max(weight, math.log(1 + counted) / 2) if may_be_name else weight
+
+
+def _without_seams(words: list[_Word]) -> list[_Word]:
+    """Leave out unknown pairs of signs that overlap a known one: each has parts of two words."""
+    known = {word.text for word in words if word.places and is_unspaced(word.text) and len(word.text) == 2}
+    first, last = {pair[0] for pair in known}, {pair[1] for pair in known}
+    return [
+        word
+        for word in words
+        if word.places or not is_unspaced(word.text) or (word.text[0] not in last and word.text[-1] not in first)
+    ]
 
 
 def _without_stop_words(words: list[str], asked: _Asked) -> list[str]:
@@ -180,11 +220,22 @@ def _without_stop_words(words: list[str], asked: _Asked) -> list[str]:
 
 # Statements before questions, then by the words shared, then the newer place first.
 _Order = tuple[bool, float, int]
+_Found = tuple[_Order, Message, str]
+
+
+def _ordered(found: list[_Found]) -> list[_Found]:
+    """Return passages in their order. Of many that share the same words, the first has most words that no other has."""
+    if len(found) <= MOST_PASSAGES:
+        return sorted(found, reverse=True)
+    words = [set(words_of(text)) for _, _, text in found]
+    counts = Counter(word for own in words for word in own)
+    own = {order: sum(counts[word] == 1 for word in each) for (order, _, _), each in zip(found, words, strict=True)}
+    return sorted(found, key=lambda one: (one[0][:2], own[one[0]], one[0][2]), reverse=True)
 
 
 def _sharing(
     conn: sqlite3.Connection, account_id: str, asked: _Asked, words: list[_Word], replaced: Message | None
-) -> Iterator[tuple[_Order, Message, str]]:
+) -> Iterator[_Found]:
     """Yield the messages that may help, each with its order and the chunk that shares words with the question."""
     scores: defaultdict[int, float] = defaultdict(float)
     for word in words:
@@ -202,7 +253,8 @@ def _sharing(
         significant = words
         if asked.language is None and (language := language_of(distinct_words(text))) is not None:
             significant = [word for word in words if not is_stop_word(word.text, language)]
-        if _is_enough(asked, significant, [word for word in significant if place in word.places], text):
+        shared = [word for word in significant if place in word.places]
+        if shared and _is_enough(asked, significant, shared, text):
             # A question of the user answers nothing, but it has more of the words.
             is_statement = message.role != "user" or not message.content.rstrip().endswith(("?", "\uff1f"))
             yield (is_statement, scores[place], place), message, text
@@ -213,14 +265,20 @@ def _is_enough(asked: _Asked, significant: list[_Word], shared: list[_Word], tex
 
     One word is enough if it is long and not only related, or is most of the question, or the question has "I" or "my".
     """
-    if not any(word.is_rare for word in shared):
-        return False
     share = sum(word.weight for word in shared) / sum(word.weight for word in significant)
+    if share <= _SHARE or not any(word.is_rare for word in shared):
+        return False
     if len(shared) > 1 or asked.is_own or share > 0.5:
-        return share > _SHARE
+        return True
     (word,) = shared
-    is_special = len(word.text) >= _LONG or word.text in asked.names
-    return share > _SHARE and is_special and not word.close.isdisjoint(words_of(text))
+    return _is_special(asked, word) and not word.close.isdisjoint(words_of(text))
+
+
+def _is_special(asked: _Asked, word: _Word) -> bool:
+    if len(word.text) >= _LONG or word.text in asked.names:
+        return True
+    least = 2 if is_unspaced(word.text) else _MEDIUM_DENSE if is_dense_script(word.text) else _MEDIUM
+    return len(word.text) >= least and len(word.places) <= _FEW and not asked.is_task
 
 
 def _own_text(conn: sqlite3.Connection, message: Message, text: str, forms: set[str]) -> str:

@@ -58,7 +58,7 @@ class Index(NamedTuple):
             return
         text = "\n".join(sorted(self.mark + word for word in words))
         row = (account_id, _key(self.mark, place), len(words), f"\n{text}\n")
-        tx.execute("INSERT INTO fresh_words (account_id, place, lines, words) VALUES (?, ?, ?, ?)", row)
+        tx.execute("INSERT OR REPLACE INTO fresh_words (account_id, place, lines, words) VALUES (?, ?, ?, ?)", row)
         fresh = "SELECT count(*), sum(lines) FROM fresh_words WHERE account_id = ?"
         rows, lines = tx.execute(fresh, (account_id,)).fetchone()
         if rows > _FRESH_ROWS or lines > _FRESH_LINES:

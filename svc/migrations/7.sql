@@ -27,3 +27,11 @@ BEGIN
     WHERE account_id = OLD.account_id;
 END;
 CREATE INDEX api_keys_limited ON api_keys (account_id) WHERE monthly_limit_micros IS NOT NULL;
+
+-- Words of Arabic, Hindi and other scripts with marks are cut in another way.
+CREATE TABLE reindexing (
+    texts TEXT PRIMARY KEY CONSTRAINT reindexing_known CHECK (texts IN ('messages', 'titles')),
+    below INTEGER NOT NULL CONSTRAINT below_not_negative CHECK (below >= 0) -- the numbers that are left
+) STRICT;
+INSERT INTO reindexing SELECT 'messages', ifnull(max(number), 0) + 1 FROM messages;
+INSERT INTO reindexing SELECT 'titles', ifnull(max(number), 0) + 1 FROM conversations;

@@ -3,6 +3,7 @@ them.
 """
 
 import asyncio
+import contextlib
 import sqlite3
 import time
 from pathlib import Path
@@ -15,10 +16,13 @@ from svc import db as database
 from svc.auth import accounts
 from svc.content import conversations, fulltext
 from svc.content.fulltext import CHUNK_CHARACTERS, INDEXED_CHARACTERS
-from svc.content.word_runs import CHUNKS, MESSAGES, words_beginning
+from svc.content.word_runs import CHUNKS, MESSAGES, TITLES, words_beginning
+from svc.schema import FIRST_VERSION, connect, newest_schema
 from tests.bench_words import KINDS, measure, note_transactions
 from tests.content.test_history import NOW, ada, bob, conn  # noqa: F401 - fixtures
 from tests.support.cases import each
+from tests.support.databases import prepare
+from tests.support.server import ROOT
 
 
 def say(conn: sqlite3.Connection, account_id: str, content: str) -> int:  # noqa: F811
@@ -53,6 +57,32 @@ def test_a_long_message_is_indexed_to_its_end_in_steps(conn: sqlite3.Connection,
     assert steps > 1 and not fulltext.index_some(conn)
     (place,) = MESSAGES.newest(conn, ada, ["giraffe"], 1)
     assert place // CHUNKS == number
+
+
+def test_texts_of_an_older_release_are_indexed_again_in_steps(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    prepare(path, (ROOT / "tests" / "schemas" / "6.sql").read_text(), newest_schema()[1][: 6 - FIRST_VERSION])
+    with contextlib.closing(connect(path)) as old:
+        old.execute("INSERT INTO accounts (id, email, email_key, created_at) VALUES ('a', 'a@x', 'a@x', 1)")
+        old.execute(
+            "INSERT INTO conversations (number, id, account_id, title, created_at, updated_at) "
+            "VALUES (5, 'c', 'a', 'हिन्दी', 1, 1)"
+        )
+        old.execute("""
+            WITH RECURSIVE n (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM n WHERE number < 5000)
+            INSERT INTO messages (number, id, account_id, conversation_id, role, content, created_at)
+            SELECT number, number, 'a', 'c', 'user', iif(number = 7, 'وَالقِيادَةُ', 'plain'), 1 FROM n
+        """)
+        old.execute("INSERT INTO fresh_words VALUES ('a', '0000000380', 1, char(10) || 'ق' || char(10))")
+    prepare(path, *newest_schema())
+    with contextlib.closing(connect(path)) as old:
+        steps = 0
+        while fulltext.index_some(old):
+            steps += 1
+        assert steps > 2 and old.execute("SELECT count(*) FROM reindexing").fetchone()[0] == 0
+        assert MESSAGES.newest(old, "a", ["قياده"], 9) == [7 * CHUNKS]
+        assert TITLES.newest(old, "a", ["हिन्दी"], 9) == [5 * CHUNKS]
+        assert MESSAGES.newest(old, "a", ["plain"], 9) == [], "a text without such words is not indexed again"
 
 
 def test_words_are_found_only_by_their_account(

@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 
 from svc.content import answers, conversations, history, recall
-from tests.bench_recall import HALVES, UNRELATED, Result, measure, measure_all, read_half
+from tests.bench_recall import SETS, UNRELATED, Result, measure, measure_all, read_set
 from tests.content.test_history import NOW, ada, bob, conn, say, texts  # noqa: F401 - fixtures
 from tests.support.cases import each
 
 LEAST = {"=": 0.98, "~": 0.88, "?": 0.88, "!": 0.8, UNRELATED: 0.92}
 
 
-@pytest.fixture(scope="module", params=HALVES)
+@pytest.fixture(scope="module", params=SETS)
 def results(request: pytest.FixtureRequest) -> list[Result]:
-    """The recall of some hundred questions: with a history for each of twelve languages, and with one for all."""
-    found = read_half(HALVES[request.param])
+    """The recall of some hundred questions: with a history for each language, and with one for all."""
+    found = read_set(SETS[request.param])
     together = found.pop("all")
-    return [measure_all(found.values(), 150), measure(together, 200)]
+    people = request.param.startswith("people")  # names are in more than 60 of their messages
+    return [measure_all(found.values(), 300 if people else 150), measure(together, 1_000 if people else 200)]
 
 
 @each("kind", LEAST)
@@ -176,6 +177,41 @@ def test_a_common_word_alone_recalls_nothing(conn, ada) -> None:  # type: ignore
     assert len(texts(conn, ada, "project?")) == 5
     say(conn, ada, "project plan 60")
     assert texts(conn, ada, "project?") == []
+
+
+@each(("name", "asked"), [("Lena", "What does Lena like?"), ("晓雯", "晓雯喜欢什么"), ("さくら", "さくらは何が好き")])
+def test_name_in_a_third_of_the_messages_recalls_the_one_that_says_most(conn, ada, name: str, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    fact = f"{name} collects ammonites from Dorset."
+    for number in range(300):
+        say(conn, ada, f"{name} was tired on day {number}" if number % 3 == 0 else f"It rained on day {number}")
+        if number == 150:
+            say(conn, ada, fact)
+    assert len(texts(conn, ada, asked)) == 5 and texts(conn, ada, asked)[0] == fact
+
+
+def test_question_without_i_or_my_recalls_by_one_word_unless_it_sets_a_task(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    said = "Our daughter is allergic to walnuts."
+    say(conn, ada, said)
+    assert texts(conn, ada, "Are walnuts in pesto?") == [said]
+    assert texts(conn, ada, "Write a haiku about walnuts in autumn") == []
+
+
+@each(
+    ("said", "asked"),
+    [
+        ("रोहित को अखरोट पसंद हैं।", "अखरोटों का क्या?"),
+        ("يحب سامي الأقفال القديمة.", "أين قفل الباب؟"),
+        ("גברת שָׁלוֹם גרה בחיפה", "שלום חיפה"),
+        ("வீட்டு சாவி சமையலறையில் உள்ளது", "சாவி எங்கே"),
+        ("বাড়ির চাবি রান্নাঘরে আছে", "চাবি কোথায়"),
+        ("くるみのアレルギーがあります", "くるみは食べられる"),
+    ],
+)
+def test_scripts_with_marks_and_hiragana_nouns_are_recalled(conn, ada, said: str, asked: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    for number in range(60):
+        say(conn, ada, f"something else number {number} entirely")
+    say(conn, ada, said)
+    assert texts(conn, ada, asked) == [said]
 
 
 def test_repeated_recall_is_not_recalled_again(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811

@@ -2,7 +2,7 @@
 
 import time
 
-from svc.content.words import folded, places_of
+from svc.content.words import folded, indexed_words, places_of, words_of
 from tests.support.cases import each
 
 
@@ -19,6 +19,22 @@ def test_runs_of_marks_take_linear_time(mark: str) -> None:
     began = time.thread_time()
     folded("e" + mark * 500_000)
     assert time.thread_time() - began < 1
+
+
+@each(
+    ("text", "words"),
+    [
+        ("हिन्दी में தமிழ் বাংলা", ["हिन्दी", "में", "தமிழ்", "বাংলা"]),  # vowels are marks
+        ("गाज़ियाबाद काँच", ["गाजियाबाद", "कांच"]),
+        ("اِمتِحانُ القِيادَةِ", ["امتحان", "قياده"]),
+        ("وَالكِتـاب للقطط ال", ["كتاب", "قطط", "ال"]),
+        ("שָׁלוֹם־עֲלֵיכֶם", ["שלום", "עליכם"]),
+        ("می\u200cخواهم Donau\u00addampf", ["میخواهم", "donaudampf"]),  # noqa: RUF001
+    ],
+)
+def test_words_with_marks_are_whole_and_found_by_their_bare_spelling(text: str, words: list[str]) -> None:
+    assert list(words_of(text)) == words and indexed_words(text) == set(words)
+    assert len(places_of(text, set(words))) == len(words)
 
 
 def test_places_refer_to_the_original_text() -> None:
