@@ -57,6 +57,7 @@ _MEDIUM, _MEDIUM_DENSE = 6, 3  # letters of a word that is enough if it is in fe
 _FEW = 6
 _NUMBER = re.compile(r"\d{1,4}[a-z]{0,2}")  # "3", "1998", "5th", "20km": amounts and dates, which many texts share
 _INNER_WORD = re.compile(r"(?<=[\w,;:] )[^\W\d_]{3,}")
+_TOPIC = re.compile("^[\u3400-\u9fff]{2}")  # Chinese and Japanese questions often begin with the name of a person
 _REPEATED = 0.6
 
 
@@ -136,6 +137,7 @@ def _asked(question: str) -> _Asked:
     stem = stemmer(language or language_of(others, 1) or language_of_script(others))
     if language == "de":  # all nouns have a capital
         names = set()
+    names.update(pair for pair in _TOPIC.findall(question) if not is_stop_word(pair, None))
     names.update(map("".join, (pair for noun in kana_nouns(question) for pair in pairwise(noun))))
     is_own = any(is_own_word(word, language) for word in words)
     significant = [word for word in words if word in names or _is_significant(word, language)]
