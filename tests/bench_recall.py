@@ -2,8 +2,8 @@
 [MESSAGES] [-v]`.
 
 tests/content/recall has one file for each language. `holdout` has files that were written separately, to check what was
-tuned on the first ones. `people_a`, `people_b` and `people_kept` are about people whose names are in much of the chatter; the
-rules were developed on the first two, and the last was used only at the end. Each file has facts (`+`) and questions in equal words (`=`), in other forms (`~`) and misspelt
+tuned on the first ones. `people_a`, `people_b` and `people_kept` are about people whose names are in much of the chatter. The
+rules were developed on the first two, and measured once on the last. Each file has facts (`+`) and questions in equal words (`=`), in other forms (`~`) and misspelt
 (`?`). Others ask by a name (`!`), such as one that is also a stop word. It also has unrelated questions (`-`) and chatter (`.`),
 of which `{one|other}` makes a history of any length. Each language has its own history, and one more history holds all
 languages.
