@@ -198,7 +198,7 @@ def _looked_up(conn: sqlite3.Connection, account_id: str, asked: _Asked) -> Iter
 
 
 def _weight(word: str, may_be_name: bool, count: int, counted: int) -> float:
-    """Return the weight of a word in `count` of `counted` chunks. A name weighs at least half as much as an unknown word."""
+    """Return the weight of a word in `count` of `counted` chunks: of a name at least half that of an unknown word."""
     weight = math.log(1 + counted / max(count, 1))
     if is_unspaced(word) and len(word) == 1:
         return weight / 2
