@@ -53,6 +53,7 @@ from svc.routes import (
     providers,
     service,
     support,
+    transcriptions,
     user,
 )
 from svc.routes.checkout import from_our_page, in_html, recognised
@@ -88,6 +89,7 @@ ROUTES = [
     ("POST", "/v1/images/generations", signed_in(idempotent(media.create_image))),
     ("POST", "/v1/audio/generate", signed_in(idempotent(media.generate_audio))),
     ("POST", "/v1/audio/speech", signed_in(idempotent(media.create_speech))),
+    ("POST", "/v1/audio/transcriptions", signed_in(idempotent(transcriptions.create_transcription))),
     ("POST", "/v1/agents/run", signed_in(idempotent(metered(agents.run_agent)))),
     ("GET", "/v1/agents/runs", signed_in(agents.list_runs)),
     ("GET", "/v1/agents/runs/{run_id}", signed_in(agents.get_run)),

@@ -1,15 +1,16 @@
 """The built-in models: which there are, at what price, and the chat models' answers.
 
-The chat models run here; `paint` and `voice` run in helper processes (processes.py, voice.py).
+The chat models run here, the others in helper processes (processes.py, voice.py, hearing.py).
 """
 
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from svc.builtin import script, voice
+from svc.builtin import hearing, script, voice
 from svc.builtin.answer import Part, answer
 from svc.builtin.request import BYTES_PER_TOKEN, BuiltinRequest, is_big, read_request
 from svc.builtin.structured import in_format
@@ -40,12 +41,20 @@ MODELS: dict[str, BuiltinModel] = {
     "script": _chat_model("tools"),
     "paint": BuiltinModel("image", {"micros_per_image": 20_000}),
     "voice": BuiltinModel("speech", {"micros_per_thousand_audio_tokens": 10_000}),
+    "whisper-tiny": BuiltinModel("transcription", {"micros_per_audio_minute": 0}),
 }
 
 
-def offered() -> dict[str, BuiltinModel]:
-    """Return the models that this machine can run: `voice` needs eSpeak NG."""
-    return {name: model for name, model in MODELS.items() if name != "voice" or voice.engine()}
+def offered(hearing_folder: Path | None = None) -> dict[str, BuiltinModel]:
+    """Return the models that this machine can run: `voice` needs eSpeak NG, and `whisper-tiny` the extra `hearing`.
+
+    `hearing_folder` has another model for speech recognition.
+    """
+    missing = {
+        "voice": not voice.engine(),
+        "whisper-tiny": not (hearing.is_installed() and (hearing_folder or hearing.weights())),
+    }
+    return {name: model for name, model in MODELS.items() if not missing.get(name)}
 
 
 async def chat(

@@ -5,6 +5,7 @@ feed(chunk) -> the bytes to write to the file -> finish(file): completes a WAV h
 """
 
 import io
+import os
 import re
 import struct
 import sys
@@ -24,9 +25,40 @@ _MP3_START = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]|ID3|(?:\xff
 _AAC_START = re.compile(
     rb"\xff[\xf0\xf1\xf8\xf9][\x00-\x33\x40-\x73\x80-\xb3\xc0-\xf3]|ID3|(?:\xff.?|ID?)\Z", re.DOTALL
 )
+_MEASURED_BYTES = 64 * 1024
 START_BYTES = 26  # the first fields of a FLAC file
 _LONGEST_FLAC_SECONDS = 86_400
 _CONTENT_TYPE = re.compile(r"audio/[a-z0-9.+-]{1,60}")
+# How files of each container begin, by the names that FFmpeg has for the containers.
+_CONTAINERS = {
+    "wav": rb"RIFF....WAVE",
+    "flac": rb"fLaC",
+    "ogg": rb"OggS",
+    "matroska": rb"\x1a\x45\xdf\xa3",  # webm
+    "mov": rb"....ftyp",  # m4a and mp4
+    "mp3": rb"ID3|\xff[\xe2\xe3\xf2\xf3\xfa\xfb]",
+    "aac": rb"\xff[\xf0\xf1\xf8\xf9]",
+}
+
+
+def container_of(start: bytes) -> str | None:
+    """Return the container of a file that begins so, or None if it is not one for speech recognition."""
+    return next((name for name, begin in _CONTAINERS.items() if re.match(begin, start, re.DOTALL)), None)
+
+
+def measured(file: BinaryIO, most_seconds: float) -> float | None:
+    """Return the length of an audio file as it says it, or None for a format whose length only a decoder knows.
+
+    Raises ValueError for a broken file. A file over `most_seconds` is not read to its end.
+    """
+    start = os.pread(file.fileno(), _MEASURED_BYTES, 0)
+    if container_of(start) in ("matroska", "mov"):
+        return None
+    found, place = track(start, "", "", most_seconds, 0.0), 0
+    while not found.truncated and (chunk := os.pread(file.fileno(), _MEASURED_BYTES, place)):
+        place += len(chunk)
+        found.feed(chunk)
+    return found.seconds or None
 
 
 class Track:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from svc import groups
@@ -32,8 +33,14 @@ PRICES = {
     ),
     "image": ("micros_per_image",),
     "speech": ("micros_per_thousand_audio_tokens",),
+    "transcription": (
+        "micros_per_audio_minute",
+        "input_micros_per_million_tokens",
+        "output_micros_per_million_tokens",
+    ),
 }
-REQUIRED_PRICES = {"chat": PRICES["chat"][:2], "image": PRICES["image"], "speech": PRICES["speech"]}  # 0 by default
+# 0 by default
+REQUIRED_PRICES = {**PRICES, "chat": PRICES["chat"][:2], "transcription": PRICES["transcription"][:1]}
 CAPABILITIES = ("vision", "tools")
 # The formats of a model server: chat completions, Responses or Messages.
 APIS = ("chat", "responses", "messages")
@@ -229,13 +236,15 @@ class Model:
 
 class Offer(NamedTuple):
     """The models, the providers that list their own models, the default model, and the groups and the search engine if
-    there are any."""
+    there are any. `hearing_folder` has another built-in model for speech recognition.
+    """
 
     models: list[Model]
     listed: list[Provider]
     default_model: str | None = None
     groups: Groups | None = None
     search: Model | None = None
+    hearing_folder: Path | None = None
 
 
 @dataclass
@@ -290,7 +299,7 @@ class Catalog:
         for name, one in self._listed.items():
             if one.asking and listed.get(name) is not one:
                 one.asking.cancel()
-        self._models, _, self.default_model, self.groups, self.search = offer
+        self._models, _, self.default_model, self.groups, self.search, self.hearing_folder = offer
         self._by_name, self._names, self._listed = by_name, names, listed
 
     def start(self) -> None:

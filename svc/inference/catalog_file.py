@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from svc import groups
 from svc.builtin import provider as builtin
+from svc.builtin.hearing import MODEL_FILES
 from svc.config import Config
 from svc.errors import ApiError, StartError
 from svc.inference import catalog
@@ -31,7 +32,7 @@ def on_offer(config: Config) -> Offer:
         # Each has its name without a slash as an alias, unless the operator gives that to a model of the catalog.
         taken = {alias for model in offer.models for alias in model.aliases}
         built_in = []
-        for name, (kind, prices, context_length, capabilities) in builtin.offered().items():
+        for name, (kind, prices, context_length, capabilities) in builtin.offered(offer.hearing_folder).items():
             aliases = () if name in taken else (name,)
             own_id = f"{BUILTIN}/{name}"
             built_in.append(Model(own_id, name, None, kind, prices, None, aliases, context_length, capabilities))
@@ -61,7 +62,8 @@ def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
 
 
 def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
-    groups.check_keys(document, "the file", ("default_model", "providers", "access", "groups", "search"))
+    known = ("default_model", "providers", "access", "groups", "search", "hearing")
+    groups.check_keys(document, "the file", known)
     models: list[Model] = []
     listed: list[Provider] = []
     tables: list[dict[str, Any]] = _optional(document, "providers", _TABLES, [], "the file")
@@ -77,7 +79,8 @@ def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
             if times > 1:
                 raise ValueError(f"{name!r} is used twice")
     default_model = _optional(document, "default_model", filled, None, "the file")
-    return Offer(models, listed, default_model, groups.parse(document), _search(document, environ))
+    found_groups, search = groups.parse(document), _search(document, environ)
+    return Offer(models, listed, default_model, found_groups, search, _hearing_folder(document))
 
 
 def _search(document: dict[str, Any], environ: Mapping[str, str]) -> Model | None:
@@ -107,6 +110,20 @@ def _api_key(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> s
             raise ValueError(f"{place}: the environment has no {variable}, which api_key_env names")
         table = {"api_key": environ[variable]}
     return _optional(table, "api_key", catalog.API_KEY, None, place)
+
+
+def _hearing_folder(document: dict[str, Any]) -> Path | None:
+    """Return the folder of `[hearing]`. Raises ValueError if it has no Whisper model."""
+    if "hearing" not in document:
+        return None
+    table = mapping.check(document["hearing"], "hearing")
+    groups.check_keys(table, "hearing", ("folder",))
+    folder = Path(required(table, "folder", filled, "hearing")).expanduser()
+    if missing := [name for name in MODEL_FILES if not (folder / name).is_file()]:
+        raise ValueError(
+            f"hearing.folder: {folder} is no CTranslate2 Whisper model, it has no {' and no '.join(missing)}"
+        )
+    return folder
 
 
 def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> Provider:

@@ -11,11 +11,12 @@ import re
 import tempfile
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from svc.builtin.hearing import Hearing
 from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import CONTENT_TYPES, Voice
 from svc.content import artifacts
@@ -26,6 +27,7 @@ from svc.inference.catalog import Model, Provider
 from svc.inference.chat_request import drop_routing_fields
 from svc.inference.model_call import Engines, ModelCall, Payer
 from svc.inference.upstream import dump, send
+from svc.outbound.client import Headers
 from svc.outbound.connection import Reply
 
 _ENDINGS = {content_type: format for format, content_type in CONTENT_TYPES.items()}
@@ -38,7 +40,7 @@ _PICTURE_STARTS = {
     "image/gif": rb"GIF8[79]a",
 }
 _ANSWER_SECONDS = 3600.0  # of a model server
-_OVERLOADED = ("overloaded", "There are too many open requests for images or speech. Try again in a few seconds.", 5)
+_OVERLOADED = ("overloaded", "There are too many open requests for images or audio. Try again in a few seconds.", 5)
 
 
 @dataclass
@@ -79,7 +81,7 @@ class _Unbuffered(io.FileIO):
 
 @dataclass(frozen=True)
 class MediaEngines:
-    """The engines for images and speech. Large answers are stored in unnamed files in `folder`.
+    """The engines for images, speech and transcriptions. Large answers are stored in unnamed files in `folder`.
 
     The limits of open requests are by the kind of the model. Users' own providers have separate ones, so that silent
     ones do not block paid calls. Answers are parsed one at a time: each may have 48 MiB.
@@ -88,7 +90,9 @@ class MediaEngines:
     engines: Engines
     painter: ProcessPool
     voice: Voice
+    hearing: Hearing
     folder: Path
+    uploads: Slots = field(default_factory=Slots)  # files that arrive, before their model is known
     _slots: defaultdict[tuple[str, bool], Slots] = field(default_factory=lambda: defaultdict(Slots))
     _parsing: defaultdict[bool, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
@@ -103,7 +107,21 @@ class MediaEngines:
         """Yield a provider's answer of up to `most_bytes`. Raises UpstreamFault, ApiError `address_not_allowed`."""
         # In a thread, because a body may hold many values.
         body = body if provider.byok else await asyncio.to_thread(drop_routing_fields, body, (), (), {})
-        reply = await send(self.engines.way_to(provider), provider, path, b"*/*", await dump(body))
+        async with self.sent(provider, path, await dump(body), most_bytes) as reply:
+            yield reply
+
+    @contextlib.asynccontextmanager
+    async def sent(
+        self,
+        provider: Provider,
+        path: str,
+        body: bytes,
+        most_bytes: int,
+        headers: Headers = (),
+        on_sent: Callable[[], None] = lambda: None,
+    ) -> AsyncIterator[Reply]:
+        """Yield a provider's answer to the bytes of a body. `on_sent` is called when the provider may have them."""
+        reply = await send(self.engines.way_to(provider), provider, path, b"*/*", body, on_sent, headers)
         reply.limit(most_bytes, _ANSWER_SECONDS)
         try:
             async with contextlib.aclosing(reply):
@@ -140,6 +158,12 @@ class MediaCall(ModelCall):
 
     async def make(self, file: BinaryIO) -> None:
         """Write the answer to the empty `file`. Raises ApiError."""
+        async with contextlib.aclosing(self.parts(file)) as parts:
+            async for _ in parts:
+                pass
+
+    async def parts(self, file: BinaryIO) -> Parts:
+        """Do the same step by step."""
 
         async def begun(model: Model) -> Parts:
             provider = model.provider and self.server_of(model.provider)
@@ -150,8 +174,10 @@ class MediaCall(ModelCall):
         try:
             with storage():
                 async with contextlib.aclosing(await self.tried(begun)) as parts:
+                    yield self.log_fields
                     async for fields in parts:
                         self.log_fields.update(fields)
+                        yield fields
         except UpstreamFault as fault:
             raise self.caller_error(fault) from fault
         finally:

@@ -125,7 +125,8 @@ async def send(
     on_sent: Callable[[], None] = lambda: None,
     headers: Headers = (),
 ) -> Reply:
-    """Send a POST request with the JSON `body`, or a GET request without one; `path` follows the base URL.
+    """Send a POST request with `body`, or a GET request without one; `path` follows the base URL. It is JSON unless
+    `headers` name another type.
 
     Returns the answer once its head is there and its status is a success. Raises UpstreamFault, and ApiError
     `address_not_allowed`.
@@ -142,7 +143,8 @@ async def send(
 
 def _head(provider: Provider, path: str, accept: bytes, posts: bool, callers: Headers) -> RequestHead:
     headers: Headers = ((b"accept", accept), *callers)
-    if posts:
+    is_form = any(name == b"content-type" for name, _ in callers)
+    if posts and not is_form:
         headers += ((b"content-type", b"application/json"),)
     key = (provider.api_key or "").encode()
     if path in (PATHS["messages"], _MOST_MODELS):
@@ -152,7 +154,7 @@ def _head(provider: Provider, path: str, accept: bytes, posts: bool, callers: He
     elif key:
         headers += ((b"authorization", b"Bearer " + key),)
     head = request_head("POST" if posts else "GET", provider.base_url.rstrip("/") + path, headers)
-    if not callers or len(provider.heads) < _MOST_HEADS:
+    if not is_form and (not callers or len(provider.heads) < _MOST_HEADS):  # a form has its own boundary
         provider.heads[path, accept, callers] = head
     return head
 

@@ -64,6 +64,7 @@ PRICING = json_object(
     cache_write_1h_micros_per_million_tokens=COUNT.about("Chat: the same for an hour in the cache.").optional(),
     micros_per_image=COUNT.about("Image: the price of one image.").optional(),
     micros_per_thousand_audio_tokens=COUNT.about("Speech: the price of a thousand audio tokens.").optional(),
+    micros_per_audio_minute=COUNT.about("Transcriptions: the price of a minute. A started second is whole.").optional(),
 )
 _FREE = {"input_micros_per_million_tokens": 0, "output_micros_per_million_tokens": 0}
 _MODEL = json_object(
@@ -76,7 +77,9 @@ _MODEL = json_object(
     object=one_of("model"),
     created=SECONDS.about(minimum=0),
     owned_by=string.about("The provider, for clients of OpenAI's format.", "builtin"),
-    kind=one_of("chat", "image", "speech").about("What it generates. Only `chat` models can be used for chat."),
+    kind=one_of("chat", "image", "speech", "transcription").about(
+        "What it generates. Only `chat` models can be used for chat."
+    ),
     pricing=PRICING.about(example=_FREE),
     context_length=nullable(CONTEXT_LENGTH).about(
         "The most tokens of a request and its answer. Null means unknown.", 8192

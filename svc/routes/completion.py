@@ -173,7 +173,7 @@ async def _events(
     keeping: AbstractAsyncContextManager[None],
 ) -> AsyncGenerator[bytes, None]:
     """Yield the blocks of the answer, and the last ones after its settlement."""
-    stopped, whole = _error_of(interrupt), False
+    stopped, whole = error_of(interrupt), False
     # They end in the reverse order: the stream is closed, its end is kept in the claim, and the call is settled last.
     try:
         async with session_answer or call, keeping, stopped, contextlib.aclosing(call.stream()) as chunks:
@@ -199,7 +199,7 @@ async def _events(
 
 
 @contextlib.asynccontextmanager
-async def _error_of(interrupt: Interrupt) -> AsyncIterator[None]:
+async def error_of(interrupt: Interrupt) -> AsyncIterator[None]:
     """Raise the error of the interrupt in place of its cancellation."""
     try:
         yield

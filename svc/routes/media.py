@@ -54,7 +54,7 @@ _REFUSALS = (
         "input",
         "The text is too long, or the account has too many artifacts to store an image.",
     ),
-    Refusal("overloaded", "There are too many open requests for images or speech. Try again in a few seconds."),
+    Refusal("overloaded", "There are too many open requests for images or audio. Try again in a few seconds."),
     *MODEL_CALL,
 )
 
@@ -83,11 +83,11 @@ async def create_image(request: Request, caller: Caller, body: dict[str, Any]) -
     call = ImageCall(model, wanted, state.media, payer_of(request, caller))
     room = quota.room(state.db, caller.id, call.most_bytes, wanted.count) if as_url else contextlib.nullcontext()
     with contextlib.ExitStack() as held:
-        async with room, _kept(state, caller) as kept, _made(request, call):
+        async with room, _kept(state, caller) as kept, made(request, call):
             held.enter_context(state.media.slots(model).taken(caller.id))
             file = held.enter_context(state.media.spool())
             await _write_images(state, caller, call, wanted.prompt, file, kept if as_url else None)
-            await _keep(request, _chunks(file), lambda: {**JSON, **cost_of(call)})
+            await keep(request, _chunks(file), lambda: {**JSON, **cost_of(call)})
         return from_file(request, file, {**JSON, **cost_of(call)}, held.pop_all())
 
 
@@ -195,13 +195,13 @@ async def _speech(request: Request, caller: Caller, body: dict[str, Any], format
     call = SpeechCall(model, wanted, media, payer_of(request, caller))
     as_events = format_field == "response_format" and body.get("stream_format") == "sse"
     with contextlib.ExitStack() as held:
-        async with _made(request, call):
+        async with made(request, call):
             held.enter_context(media.slots(model).taken(caller.id))
             file = held.enter_context(media.spool())
             await call.make(file)
             content_type = "text/event-stream" if as_events else call.track.content_type
             chunks = _as_events(call, file) if as_events else _chunks(file)
-            await _keep(request, chunks, lambda: {"content-type": content_type, **_audio_headers(call)})
+            await keep(request, chunks, lambda: {"content-type": content_type, **_audio_headers(call)})
         headers = _audio_headers(call)
         if as_events:
             stream = stream_of(request, _as_events(call, file), Interrupt(), headers)
@@ -247,7 +247,7 @@ async def _as_events(call: SpeechCall, file: BinaryIO) -> AsyncGenerator[bytes, 
 
 
 @contextlib.asynccontextmanager
-async def _made(request: Request, call: ModelCall) -> AsyncIterator[None]:
+async def made(request: Request, call: ModelCall) -> AsyncIterator[None]:
     """Hold and settle the cost of the block, which ends if the client disconnects or the server stops."""
     try:
         async with call:
@@ -261,7 +261,7 @@ async def _made(request: Request, call: ModelCall) -> AsyncIterator[None]:
         add_log_fields(request, **call.log_fields)
 
 
-async def _keep(request: Request, chunks: AsyncGenerator[bytes, None], headers: Headers) -> None:
+async def keep(request: Request, chunks: AsyncGenerator[bytes, None], headers: Headers) -> None:
     """Keep the answer of a request with an Idempotency-Key, before it is settled."""
     claim = request.context.claim
     async with contextlib.aclosing(chunks):

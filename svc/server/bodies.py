@@ -10,6 +10,7 @@ from starlette.responses import Response
 from svc.body_parts import add_part
 from svc.errors import ApiError
 from svc.json_text import AT_ONCE_BYTES, parse_json
+from svc.server.http.head import Context
 from svc.server.limits import SMALL_BYTES
 from svc.server.web import Request, reply
 from svc.shapes import Shape
@@ -31,12 +32,7 @@ async def read_chunks(request: Request, limit_bytes: int) -> list[bytes]:
     account, take too much memory.
     """
     context = request.context
-    sent = context.headers
-    if b"content-encoding" in sent and sent[b"content-encoding"].strip().lower() not in (b"identity", b""):
-        raise ApiError("unsupported_media_type", "Send the body as it is, without a Content-Encoding.")
-    length = sent.get(b"content-length", b"0")
-    if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > limit_bytes:
-        raise _too_large(limit_bytes)
+    check_sent(context, limit_bytes)
     size_bytes = 0
     chunks: list[bytes] = []
     while True:
@@ -47,14 +43,24 @@ async def read_chunks(request: Request, limit_bytes: int) -> list[bytes]:
         add_part(chunks, body)
         size_bytes += len(body)
         if size_bytes > limit_bytes:
-            raise _too_large(limit_bytes)
+            raise too_large(limit_bytes)
         if size_bytes > SMALL_BYTES:
             request.state.bodies.count(context, size_bytes)
         if not message["more_body"]:
             return chunks
 
 
-def _too_large(limit_bytes: int) -> ApiError:
+def check_sent(context: Context, limit_bytes: int) -> None:
+    """Raise ApiError if the head of a request says that its body is compressed, or over `limit_bytes`."""
+    sent = context.headers
+    if b"content-encoding" in sent and sent[b"content-encoding"].strip().lower() not in (b"identity", b""):
+        raise ApiError("unsupported_media_type", "Send the body as it is, without a Content-Encoding.")
+    length = sent.get(b"content-length", b"0")
+    if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > limit_bytes:
+        raise too_large(limit_bytes)
+
+
+def too_large(limit_bytes: int) -> ApiError:
     return ApiError("PAYLOAD_TOO_LARGE", f"The request body is over {limit_bytes} bytes. Send less.")
 
 

@@ -19,6 +19,7 @@ from svc.content.idempotency import Kept, Place
 from svc.errors import ApiError, describe
 from svc.inference.claim import Claim
 from svc.server.bodies import read_chunks
+from svc.server.forms import boundary_of
 from svc.server.guards import Caller, Handler
 from svc.server.interface import Implied, Parameter, Refusal, named_header, operation_of
 from svc.server.sse import NOTHING, EventStream, Interrupt
@@ -78,7 +79,7 @@ async def _once(handler: Handler, request: Request, caller: Caller, key: str) ->
     if kept is not None:
         return await _replay(request, place, kept, await _body_sha256(request, handler))
     claim = request.context.claim = state.claims.begin(place, state.db, state.clock)
-    request.receive = _hashed(request.receive, claim.body_arrived)
+    request.receive = _hashed(request, claim.body_arrived)
     try:
         answer = await handler(request, caller)
     except BaseException as error:
@@ -117,14 +118,25 @@ async def _refuse() -> Message:
     raise _WRONG_KEY.error()
 
 
-def _hashed(receive: Receive, arrived: Callable[[bytes], None]) -> Receive:
-    """Return a `receive` that calls `arrived` with the SHA-256 of the whole body."""
-    hashed = sha256()
+def _hashed(request: Request, arrived: Callable[[bytes], None]) -> Receive:
+    """Return a `receive` that calls `arrived` with the SHA-256 of the whole body.
+
+    It does not depend on the boundary of a form, which clients make anew for each attempt.
+    """
+    receive, hashed, rest = request.receive, sha256(), b""
+    boundary = boundary_of(request.context.headers.get(b"content-type", b""))
+    kept = max(len(boundary) - 1, 0)  # bytes that may begin a boundary
 
     async def receive_and_hash() -> Message:
+        nonlocal rest
         message = await receive()
         if message["type"] == "http.request":
-            hashed.update(message["body"])
+            body = rest + message["body"]
+            if boundary:
+                body = body.replace(boundary, b"")
+            end = max(len(body) - kept, 0) if message["more_body"] else len(body)
+            hashed.update(body[:end])
+            rest = body[end:]
             if not message["more_body"]:
                 arrived(hashed.digest())
         return message
@@ -135,7 +147,7 @@ def _hashed(receive: Receive, arrived: Callable[[bytes], None]) -> Receive:
 async def _body_sha256(request: Request, handler: Handler) -> bytes:
     """Read the body and return its SHA-256. Raises what `read_chunks` does."""
     operation, found = operation_of(handler), [b""]
-    request.receive = _hashed(request.receive, found.append)
+    request.receive = _hashed(request, found.append)
     await read_chunks(request, operation.most_bytes if operation else 0)
     return found[-1]
 

@@ -315,6 +315,8 @@ def _of_body(operation: Operation) -> list[Refusal]:
         coded += "" if operation.any_type else ", or its type is not `application/json` in UTF-8"
     elif operation.media_type == "application/x-www-form-urlencoded":
         coded += ", or not a urlencoded form"
+    elif operation.media_type == "multipart/form-data":
+        coded += ", or not a form of this type"
     return [
         *found,
         Refusal("unsupported_media_type", when=f"The body is {coded}."),

@@ -18,6 +18,7 @@ from svc.auth.tokens import mark_keys_used
 from svc.billing.payments import Payments
 from svc.billing.stripe import Stripe
 from svc.billing.usage import UsageCounter
+from svc.builtin.hearing import Hearing
 from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
 from svc.config import Config
@@ -130,10 +131,14 @@ class State:
         self.passwords = stack.enter_context(contextlib.closing(passwords))
         painter, speaker = ProcessPool("svc.builtin.painter.paint"), ProcessPool("svc.builtin.speak")
         reader = ProcessPool("svc.builtin.pdf", seconds=30.0)
+        listener = ProcessPool("svc.builtin.hear", seconds=600.0, wait_seconds=30.0)
+        measurer = ProcessPool("svc.builtin.hear", seconds=60.0)
         self.process_pools = {"pictures": painter, "speech": speaker, "documents": reader}
+        self.process_pools |= {"transcriptions": listener, "audio_lengths": measurer}
         for pool in self.process_pools.values():
             stack.push_async_callback(pool.close)
-        self.media = MediaEngines(self.engines, painter, Voice(speaker), self.folder.path)
+        hearing = Hearing(listener, measurer)
+        self.media = MediaEngines(self.engines, painter, Voice(speaker), hearing, self.folder.path)
         self.started_at = config.monotonic()
 
 

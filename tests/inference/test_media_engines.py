@@ -47,7 +47,7 @@ def test_slot_is_released_at_any_end_of_its_block() -> None:
 
 def test_own_providers_have_separate_limits() -> None:
     nothing: Any = None
-    media = MediaEngines(nothing, nothing, nothing, Path())
+    media = MediaEngines(nothing, nothing, nothing, nothing, Path())
     own = Model("mine/x", "x", Provider("mine", "http://x", byok=True), "image", {"micros_per_image": 0})
     operators = Model("lab/x", "x", Provider("lab", "http://x"), "image", {"micros_per_image": 5})
     built_in = Model("builtin/paint", "paint", None, "image", {"micros_per_image": 5})
@@ -57,9 +57,12 @@ def test_own_providers_have_separate_limits() -> None:
 
 async def test_a_spool_is_a_file_without_a_name(tmp_path: Path) -> None:
     nothing: Any = None
-    with MediaEngines(nothing, nothing, nothing, tmp_path).spool() as file:
+    with MediaEngines(nothing, nothing, nothing, nothing, tmp_path).spool() as file:
         assert file.write(b"x" * 100_000) == 100_000 and not list(tmp_path.iterdir())
-    with pytest.raises(ApiError, match="storage"), MediaEngines(nothing, nothing, nothing, tmp_path / "gone").spool():
+    with (
+        pytest.raises(ApiError, match="storage"),
+        MediaEngines(nothing, nothing, nothing, nothing, tmp_path / "gone").spool(),
+    ):
         pass
 
 
@@ -78,7 +81,7 @@ async def test_large_spool_is_closed_in_a_thread(tmp_path: Path) -> None:
         return time.thread_time() - began
 
     held = contextlib.ExitStack()
-    descriptor = filled(held.enter_context(MediaEngines(nothing, nothing, nothing, tmp_path).spool())).fileno()
+    descriptor = filled(held.enter_context(MediaEngines(nothing, nothing, nothing, nothing, tmp_path).spool())).fileno()
     with tempfile.TemporaryFile(dir=tmp_path, buffering=0) as ordinary:
         assert closing_seconds(held.close) < closing_seconds(filled(ordinary).close) / 3
     with pytest.raises(OSError, match="Bad file descriptor"):

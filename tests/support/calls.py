@@ -13,12 +13,16 @@ from svc.auth.tokens import issue_session
 from svc.secrets import derive
 from tests.support.agent_runs import RUN, Account, add_accounts
 from tests.support.local_server import AnyServer
+from tests.support.sounds import tone
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 IMAGES, GENERATE, SPEECH = "/v1/images/generations", "/v1/audio/generate", "/v1/audio/speech"
+TRANSCRIPTIONS = "/v1/audio/transcriptions"  # a form
 WHOLE = 7 + 2 * 5  # micros: the tokens that the model server reports, of which those of the output cost two
 PICTURE, SPOKEN = 1_000, 2 * 46  # 2 seconds are 46 audio tokens of 2 micros
-_END_TYPES = ("response.completed", "message_stop", "message_delta", "speech.audio.done", "final")
+_END_TYPES = (
+    *("response.completed", "message_stop", "message_delta", "speech.audio.done", "transcript.text.done", "final"),
+)
 
 
 class Call(NamedTuple):
@@ -36,7 +40,10 @@ class Call(NamedTuple):
 
 
 def calls(streamed: str, plain: str, picture: str, speech: str, prompt: str = "hi") -> dict[str, Call]:
-    """Return each kind of call by its name, for these models: of streams, JSON answers, images and speech."""
+    """Return each kind of call by its name, for these models: of streams, JSON answers, images and speech.
+
+    The models for transcriptions are those of streams and JSON answers, with a usage.
+    """
 
     def chats(name: str, path: str, **fields: Any) -> Iterator[tuple[str, Call]]:
         asked = {"input" if path == RESPONSES else "messages": [{"role": "user", "content": prompt}], **fields}
@@ -56,6 +63,10 @@ def calls(streamed: str, plain: str, picture: str, speech: str, prompt: str = "h
         "audio": Call(GENERATE, spoken, SPOKEN),
         "speech": Call(SPEECH, {**spoken, "response_format": "wav"}, SPOKEN),
         "speech events": Call(SPEECH, {**spoken, "response_format": "wav", "stream_format": "sse"}, SPOKEN),
+        "transcription": Call(TRANSCRIPTIONS, {"model": f"lab/heard+usage-tokens-7+{plain}"}),
+        "transcription stream": Call(
+            TRANSCRIPTIONS, {"model": f"lab/heard+usage-tokens-7+{streamed}", "stream": "true"}
+        ),
         "run": Call(RUN, {"goal": prompt, "model": f"lab/{streamed}", "tools": []}),
     }
     return made
@@ -71,6 +82,8 @@ def catalog(base_url: str, made: Mapping[str, Call]) -> str:
             prices = f'kind = "image"\nmicros_per_image = {PICTURE}'
         elif path in (GENERATE, SPEECH):
             prices = 'kind = "speech"\nmicros_per_thousand_audio_tokens = 2_000'
+        elif path == TRANSCRIPTIONS:
+            prices += '\nkind = "transcription"'
         text += f'[[providers.models]]\nid = "{name.removeprefix("lab/")}"\n{prices}\n'
     return text
 
@@ -106,7 +119,9 @@ class Answer:
     async def read(self, client: httpx.AsyncClient, person: Person) -> "Answer":
         call = self.call
         try:
-            async with client.stream("POST", call.path, json=call.body, headers=person.headers(call)) as answer:
+            form = {"data": call.body, "files": {"file": ("speech.wav", tone(2))}}
+            sent: dict[str, Any] = form if call.path == TRANSCRIPTIONS else {"json": call.body}
+            async with client.stream("POST", call.path, **sent, headers=person.headers(call)) as answer:
                 self.status, self.headers = answer.status_code, answer.headers
                 async for part in answer.aiter_bytes():
                     self.content += part
@@ -138,7 +153,12 @@ class Answer:
         texts = []
         for event in self.events:
             texts += [choice["delta"].get("content") or "" for choice in event.get("choices", ())]
-            if event.get("type") in ("response.output_text.delta", "content_block_delta", "delta"):
+            if event.get("type") in (
+                "response.output_text.delta",
+                "content_block_delta",
+                "transcript.text.delta",
+                "delta",
+            ):
                 delta = event.get("delta", event)
                 texts.append(delta if isinstance(delta, str) else delta.get("text", ""))
         return "".join(texts)

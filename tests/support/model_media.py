@@ -3,8 +3,12 @@ commands).
 """
 
 import base64
+import json
 import math
 import struct
+from collections.abc import Callable
+from email import message_from_bytes
+from hashlib import sha256
 from typing import Any
 
 PNG = base64.b64decode(
@@ -78,3 +82,43 @@ def speech(request: dict[str, Any], commands: frozenset[str], seconds: float) ->
         frame = b"\xff\xf3\x84\xc4" + bytes(188)  # 24 ms
         return "audio/mpeg", [frame * 4] * round(seconds / 0.096)
     return f"audio/{form}", [b"fLaC" + bytes(2_000), *([bytes(2_000)] * count)]
+
+
+def described(file: bytes) -> str:
+    return f"This file has {len(file)} bytes, {sha256(file).hexdigest()[:8]}."
+
+
+def form(content_type: str, body: bytes) -> dict[str, Any]:
+    """Return the fields of a form, a list of those whose name ends in `[]`, and length and hash of the file."""
+    fields: dict[str, Any] = {}
+    for part in message_from_bytes(b"content-type: " + content_type.encode() + b"\r\n\r\n" + body).get_payload():
+        name, content = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
+        value = described(content) if part.get_filename() else content.decode()
+        fields[name] = [*fields.get(name, []), value] if name.endswith("[]") else value
+    return fields
+
+
+def transcription(
+    request: dict[str, Any], commands: frozenset[str], given: Callable[[str], str | None]
+) -> tuple[str, list[bytes]]:
+    """Return the content type and the pieces of an answer to a transcription request."""
+    text = "Hello, world!"
+    usage: dict[str, Any] = {}
+    if "html-200" in commands:
+        return "text/html", [b"<!doctype html><title>Welcome</title>"]
+    if "error-200" in commands:
+        return "application/json", [b'{"error": {"message": "the model is deaf", "code": 500}}']
+    if "odd-usage" in commands:
+        usage = {"usage": {"type": "duration", "seconds": -3, "input_tokens": "many", "output_tokens": 1e300}}
+    if (count := given(r"usage-seconds-([\d.]+)")) is not None:
+        usage = {"usage": {"type": "duration", "seconds": float(count)}}
+    if (count := given(r"usage-tokens-(\d+)")) is not None:
+        usage = {"usage": {"type": "tokens", "input_tokens": int(count), "output_tokens": 5, "total_tokens": 0}}
+    if request.get("stream") == "true" and "json-for-stream" not in commands:
+        events = [{"type": "transcript.text.delta", "delta": part} for part in ("Hel", "lo", ", ", "wor", "ld!")]
+        events.append({"type": "transcript.text.done", "text": text, **usage})
+        return "text/event-stream", [b"data: " + json.dumps(event).encode() + b"\n\n" for event in events]
+    if request["response_format"] == "srt":
+        return "text/plain; charset=utf-8", [f"1\n00:00:00,000 --> 00:00:02,000\n{text}\n".encode()]
+    more = {"language": "english", "x_unknown": 1} if request["response_format"] == "verbose_json" else {}
+    return "application/json", [json.dumps({"text": text, **more, **usage}).encode()]

@@ -31,6 +31,8 @@ What it says
     error-200            `{"error": {...}}` with status 200; error-mid-stream: after two chunks
     html-200             a page
     endless              text without end; times-<N>: each chunk has N times the text
+On /audio/transcriptions (the same text)
+    usage-seconds-<N>, usage-tokens-<N>    reports so many (and 5 output tokens)
 On /images/generations (PNGs of one pixel) and /audio/speech (a tone, 2 seconds)
     seconds-<N>          speaks so long; wav-for-all: WAV whatever was asked for; fewer, too-many, none: not `n`
     pictures url-only, data-url   links in the place of base64; bad-picture: no base64; huge: 2 MB of it
@@ -249,6 +251,8 @@ class Connection:
         body = bytes(self._buffer[:length])
         del self._buffer[:length]
         method, path, _ = start.split(" ", 2)
+        if headers.get("content-type", "").startswith("multipart/form-data"):
+            return Seen(method, path, headers, model_media.form(headers["content-type"], body), time.monotonic(), body)
         with contextlib.suppress(ValueError):
             # A large body is parsed in a thread: tests measure the event loop that this server shares with the service.
             document = json.loads(body) if len(body) < 65536 else await asyncio.to_thread(json.loads, body)
@@ -259,7 +263,7 @@ class Connection:
 class Answer:
     """One answer, as the commands in the model's name want it."""
 
-    paths: tuple[str, ...] = ("/chat/completions", "/images/generations", "/audio/speech")
+    paths: tuple[str, ...] = ("/chat/completions", "/images/generations", "/audio/speech", "/audio/transcriptions")
 
     def __init__(self, connection: Connection, seen: Seen) -> None:
         self.server = connection.server
@@ -315,6 +319,8 @@ class Answer:
             await self._images()
         elif self.seen.path.endswith("/audio/speech"):
             await self._speech()
+        elif self.seen.path.endswith("/audio/transcriptions"):
+            await self._transcription()
         elif "html-200" in self.commands:
             await self._reply(200, b"<!doctype html><title>Welcome</title>", content_type="text/html")
         elif (form := self.wanted.given(r"too-long-([\w-]+)")) in TOO_LONG:
@@ -342,6 +348,15 @@ class Answer:
         await self._write(
             f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n".encode()
         )
+        for number, piece in enumerate(pieces):
+            await self._pause(number)
+            await self._body(piece, framed=True)
+        await self._write(b"0\r\n\r\n")
+
+    async def _transcription(self) -> None:
+        content_type, pieces = model_media.transcription(self.seen.body, self.commands, self.wanted.given)
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n"
+        await self._write(head.encode())
         for number, piece in enumerate(pieces):
             await self._pause(number)
             await self._body(piece, framed=True)
