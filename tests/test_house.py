@@ -184,6 +184,9 @@ LATE = {
     "snowballstemmer.{name}_stemmer": "one for each language in which an account writes",
     "espeakng_loader": "a few lines that find a file; a helper process follows, which needs descriptors too",
     "pypdf": "in a helper process only",
+    "av": "the same",
+    "faster_whisper": "the same",
+    "numpy": "the same",
 }
 
 

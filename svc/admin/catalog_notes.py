@@ -12,6 +12,8 @@ def notes(catalog: Catalog, in_use: Mapping[str, int]) -> Iterator[Finding]:
     """Yield what to check. `in_use` has the number of accounts by the name of their group."""
     for model_id, fallback_id in catalog.dearer_fallbacks():
         yield Finding("look", f"model {model_id}", f"its fallback {fallback_id} costs more, so it is never used")
+    if catalog.hearing_folder and catalog.configured(f"{BUILTIN}/whisper-tiny") is None:
+        yield Finding("look", "[hearing]", "its folder is not used. Install the extra 'hearing'")
     groups = catalog.groups
     for name, number in in_use.items():
         if groups is None or name not in groups.by_name:

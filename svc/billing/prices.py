@@ -1,9 +1,27 @@
-"""The cost of a chat call's tokens, in whole micros of a US dollar. Prices are named as in the catalog."""
+"""The prices of each kind of model, named as in the catalog, and the cost of a chat call's tokens in whole micros."""
 
 from collections.abc import Mapping
 from operator import mul
 from typing import NamedTuple
 
+PRICES = {
+    "chat": (
+        "input_micros_per_million_tokens",
+        "output_micros_per_million_tokens",
+        "cached_input_micros_per_million_tokens",
+        "cache_write_micros_per_million_tokens",
+        "cache_write_1h_micros_per_million_tokens",
+    ),
+    "image": ("micros_per_image",),
+    "speech": ("micros_per_thousand_audio_tokens",),
+    "transcription": (
+        "micros_per_audio_minute",
+        "input_micros_per_million_tokens",
+        "output_micros_per_million_tokens",
+    ),
+}
+# 0 by default
+REQUIRED_PRICES = {**PRICES, "chat": PRICES["chat"][:2], "transcription": PRICES["transcription"][:1]}
 UNBOUNDED_TOKENS = 2**31 - 1
 _PRICED_TOKENS = 1_000_000
 

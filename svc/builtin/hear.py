@@ -8,6 +8,7 @@ null), `language`, `prompt`, `temperature` and `words` the speech is recognized 
 `{refused}`, the code of an error, with its `message` and `param`. Wrong weights -> `{error}`, for the operator.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -25,49 +26,52 @@ _PIECE_SECONDS, _QUIET_SECONDS = 120, 10
 _SEGMENT_FIELDS = (
     "seek", "start", "end", "text", "tokens", "temperature", "avg_logprob", "compression_ratio", "no_speech_prob"
 )  # fmt: skip
+_DAMAGED = ("invalid_value", "file is damaged, or has no audio. Send wav, mp3, m4a, webm, ogg or flac.", "file")
 
 
-class Refused(Exception):
+class RefusedAudio(Exception):
     """A refusal: the code of an error, its message, and the field of the request."""
 
 
 def samples(file: BinaryIO, container: str, most_seconds: float) -> Iterator[bytes]:
-    """Yield the audio with 16,000 samples of 16 bits a second. Raises Refused.
+    """Yield the audio with 16,000 samples of 16 bits a second. Raises RefusedAudio.
 
     FFmpeg must not guess the container: it knows formats that name other files and addresses.
     """
     import av
 
-    damaged = (
-        "invalid_value",
-        "file is damaged, or its format is not supported. Send wav, mp3, m4a, webm, ogg or flac.",
-    )
-    left = int(most_seconds * _RATE)
+    left, is_empty = int(most_seconds * _RATE), True
     try:
         with av.open(io.BytesIO(file.read()), "r", format=container, metadata_errors="ignore") as opened:
             stream = next(iter(opened.streams.audio), None)
             if stream is None:
-                raise Refused("invalid_value", "file has no audio track.", "file")
+                raise RefusedAudio("invalid_value", "file has no audio track.", "file")
             resampler = av.AudioResampler("s16", "mono", _RATE)
-            for frame in _then_none(opened.decode(stream)):
+            for frame in _frames(opened.demux(stream)):
                 for part in resampler.resample(frame):
-                    left -= part.samples
+                    is_empty, left = False, left - part.samples
                     if left < 0:
                         limit = f"The audio is longer than {most_seconds / 60:g} minutes. Send a shorter part of it."
-                        raise Refused("PAYLOAD_TOO_LARGE", limit, "file")
+                        raise RefusedAudio("PAYLOAD_TOO_LARGE", limit, "file")
                     yield bytes(part.planes[0])[: part.samples * 2]
     except (av.error.FFmpegError, ValueError, MemoryError):
-        raise Refused(*damaged, "file") from None
+        raise RefusedAudio(*_DAMAGED) from None
+    if is_empty:
+        raise RefusedAudio(*_DAMAGED)
 
 
-def _then_none(frames: Iterator[Any]) -> Iterator[Any]:
-    """Yield the frames, and None, with which a resampler returns its last samples."""
-    yield from frames
+def _frames(packets: Iterator[Any]) -> Iterator[Any]:
+    """Yield the frames of those packets that are not damaged, and None, with which a resampler returns its rest."""
+    import av
+
+    for packet in packets:
+        with contextlib.suppress(av.error.InvalidDataError):
+            yield from packet.decode()
     yield None
 
 
 def recognize(file: BinaryIO, order: dict[str, Any]) -> dict[str, Any]:
-    """Write each segment behind the audio in `file`, and return the language and the length. Raises Refused."""
+    """Write each segment behind the audio in `file`, and return the language and the length. Raises RefusedAudio."""
     os.environ |= {"OMP_NUM_THREADS": str(THREADS), "OPENBLAS_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     import numpy as np
     from faster_whisper import WhisperModel
@@ -80,10 +84,8 @@ def recognize(file: BinaryIO, order: dict[str, Any]) -> dict[str, Any]:
     whisper = WhisperModel(str(folder), compute_type="int8", cpu_threads=THREADS, local_files_only=True)
     if language is not None and language not in whisper.supported_languages:
         known = ", ".join(whisper.supported_languages)
-        raise Refused("unsupported_value", f"language must be one of this model's: {known}.", "language")
+        raise RefusedAudio("unsupported_value", f"language must be one of this model's: {known}.", "language")
     sound = b"".join(samples(file, order["container"], order["most_seconds"]))
-    if not sound:
-        raise Refused("invalid_value", "file has no audio.", "file")
     for first, piece in _pieces(np.frombuffer(sound, np.int16)):
         segments, info = whisper.transcribe(
             piece.astype(np.float32) / 32_768,
@@ -133,6 +135,6 @@ def answer(order: dict[str, Any]) -> bytes:
             else:
                 size = sum(map(len, samples(file, order["container"], order["most_seconds"])))
                 found = {"seconds": size / 2 / _RATE}
-        except Refused as refused:
+        except RefusedAudio as refused:
             found = dict(zip(("refused", "message", "param"), refused.args, strict=True))
     return json.dumps(found).encode()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from svc import groups
-from svc.billing.prices import dearer
+from svc.billing.prices import PRICES, REQUIRED_PRICES, dearer
 from svc.errors import StartError, UpstreamFault
 from svc.groups import Group, Groups
 from svc.inference.servers import Servers
@@ -23,24 +23,6 @@ from svc.shapes import Shape, integer, matching, one_of, refusal
 BUILTIN = "builtin"
 # The default ports of model servers.
 LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
-PRICES = {
-    "chat": (
-        "input_micros_per_million_tokens",
-        "output_micros_per_million_tokens",
-        "cached_input_micros_per_million_tokens",
-        "cache_write_micros_per_million_tokens",
-        "cache_write_1h_micros_per_million_tokens",
-    ),
-    "image": ("micros_per_image",),
-    "speech": ("micros_per_thousand_audio_tokens",),
-    "transcription": (
-        "micros_per_audio_minute",
-        "input_micros_per_million_tokens",
-        "output_micros_per_million_tokens",
-    ),
-}
-# 0 by default
-REQUIRED_PRICES = {**PRICES, "chat": PRICES["chat"][:2], "transcription": PRICES["transcription"][:1]}
 CAPABILITIES = ("vision", "tools")
 # The formats of a model server: chat completions, Responses or Messages.
 APIS = ("chat", "responses", "messages")

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from svc import groups
+from svc.billing.prices import PRICES, REQUIRED_PRICES
 from svc.builtin import provider as builtin
 from svc.builtin.hearing import MODEL_FILES
 from svc.config import Config
 from svc.errors import ApiError, StartError
 from svc.inference import catalog
-from svc.inference.catalog import BUILTIN, LOCAL_SERVERS, PRICES, REQUIRED_PRICES, Model, Offer, Provider
+from svc.inference.catalog import BUILTIN, LOCAL_SERVERS, Model, Offer, Provider
 from svc.inference.chat_request import check_extra_field
 from svc.inference.efforts import EFFORTS
 from svc.inference.passed_fields import HOSTED_TOOLS

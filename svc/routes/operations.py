@@ -5,8 +5,9 @@ from typing import Any
 
 from svc import audit
 from svc.admin import users
+from svc.billing.prices import PRICES
 from svc.groups import Group, Groups
-from svc.inference.catalog import PRICES, Model
+from svc.inference.catalog import Model
 from svc.inference.web_search import ENGINES, PRICE
 from svc.routes.admin import BACKUPS
 from svc.routes.billing import LEDGER_ENTRY

@@ -31,7 +31,7 @@ from svc.server.web import Request, Response, add_log_fields
 
 describes = partial(Operation, "Media")
 MOST_BYTES = 25 * MIB
-_OWN_FIELDS = ("file", "model", "response_format", "stream")  # for a model server they are written anew
+_OWN_FIELDS = ("file", "model", "response_format", "stream")  # for a model server they are added again
 _FORMATS = "wav, mp3, m4a, webm, ogg or flac"
 _TYPES = {"json": "application/json", "verbose_json": "application/json"}
 _PLAIN = "text/plain; charset=utf-8"
@@ -72,7 +72,7 @@ async def create_transcription(request: Request, caller: Caller) -> Response:
         with storage():
             form = await read_form(request, "file", file, MOST_BYTES)
         fields = _checked(form)
-        model = await models.chosen(caller.id, caller.default_model, fields["model"], "transcription", caller.group)
+        model = await models.chosen(caller.id, caller.default_model, fields.get("model"), "transcription", caller.group)
         held.enter_context(media.slots(model).taken(caller.id))
         if model.provider is not None:  # its body is in memory while it is asked
             request.state.bodies.count(request.context, os.fstat(file.fileno()).st_size)

@@ -12,7 +12,9 @@ from svc.errors import ApiError, invalid_value
 from svc.server.bodies import check_sent, too_large
 from svc.server.web import Request
 
-_MULTIPART = re.compile(rb'(?is)\s*multipart/form-data\s*;.*?\bboundary=(?:"([^"\r\n]{1,70})"|([^\s;"]{1,70}))')
+_MULTIPART = re.compile(
+    rb'(?is)\s*multipart/form-data\s*;.*?\bboundary=(?:"([^"\r\n]{1,70})"|([^\s;"]{1,70})(?![^\s;]))'
+)
 _NAME = re.compile(rb'(?i);\s*name=(?:"([^"]*)"|([^;\s"]+))')
 _FILE_NAME = re.compile(rb"(?i);\s*filename\*?=")
 _DISPOSITION = re.compile(rb"(?im)^content-disposition:\s*form-data([^\r\n]*)")

@@ -121,7 +121,7 @@ async def _refuse() -> Message:
 def _hashed(request: Request, arrived: Callable[[bytes], None]) -> Receive:
     """Return a `receive` that calls `arrived` with the SHA-256 of the whole body.
 
-    It does not depend on the boundary of a form, which clients make anew for each attempt.
+    It does not depend on the boundary of a form, which differs in each attempt.
     """
     receive, hashed, rest = request.receive, sha256(), b""
     boundary = boundary_of(request.context.headers.get(b"content-type", b""))

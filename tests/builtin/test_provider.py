@@ -32,6 +32,7 @@ def test_the_table_has_the_models_of_the_contract_and_their_prices() -> None:
     assert found == {name: ("chat", *prices) for name, prices in chat.items()} | {
         "paint": ("image", 20_000),
         "voice": ("speech", 10_000),
+        "whisper-tiny": ("transcription", 0),
     }
 
 

@@ -231,7 +231,7 @@ def test_an_empty_file_is_refused_and_one_with_a_default_model_alone_is_not(tmp_
     for text in ("", "# comments only\n\n"):
         with pytest.raises(StartError, match="is empty"):
             read(tmp_path, text)
-    assert read(tmp_path, "default_model = 'builtin/echo'") == ([], [], "builtin/echo", None, None)
+    assert read(tmp_path, "default_model = 'builtin/echo'") == ([], [], "builtin/echo", None, None, None)
 
 
 def test_extra_fields_of_a_model_replace_those_of_its_provider(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ allowance_micros = 1_000_000
 [[providers]]
 name = "outside"
 base_url = "{url}"
-models = [{{id = "ok", aliases = ["secret"]}}, {{id = "paint", kind = "image"}}, {{id = "voice", kind = "speech"}}]
+models = [{{id = "ok", aliases = ["secret"]}}, {{id = "paint", kind = "image"}}, {{id = "voice", kind = "speech"}},
+  {{id = "ears", kind = "transcription"}}]
 [[providers]]
 name = "listing"
 base_url = "{url}"
@@ -47,6 +48,8 @@ fallback = "secret"
 """
 CHAT = ("outside/ok", "secret", "listing/ok", "silent/anything", "builtin/assistant", "builtin/assistant-paid")
 IMAGE, SPEECH = ("outside/paint", "builtin/paint"), ("outside/voice", "builtin/voice")
+HEARING = ("outside/ears", "builtin/whisper-tiny")
+FORM = "POST /v1/audio/transcriptions"
 MESSAGES = [{"role": "user", "content": "hi"}]
 # Each operation that names a model: its fields beside it, the field that names the model, and models outside. None: a
 # default.
@@ -59,7 +62,8 @@ PLACES: dict[str, tuple[dict[str, Any], str, tuple[str | None, ...]]] = {
     "POST /v1/images/generations": ({"prompt": "a circle"}, "model", (*IMAGE, None)),
     "POST /v1/audio/generate": ({"input": "hi"}, "model", (*SPEECH, None)),
     "POST /v1/audio/speech": ({"input": "hi", "voice": "alloy"}, "model", (*SPEECH, None)),
-    "GET /v1/models/{model_id}": ({}, "model_id", CHAT + IMAGE + SPEECH),
+    FORM: ({}, "model", (*HEARING, None)),
+    "GET /v1/models/{model_id}": ({}, "model_id", CHAT + IMAGE + SPEECH + HEARING),
     "PATCH /user/settings": ({}, "default_model", CHAT),
 }
 OWN = {"POST /user/providers", "PATCH /user/providers/{provider_id}"}  # the models of users' own servers
@@ -113,9 +117,9 @@ async def send(service: Service, where: str, model: str | None, headers: dict[st
     method, path = where.split()
     if method == "GET":
         return await service.client.get(path.replace("{model_id}", model or ""), headers=headers)
-    return await service.client.request(
-        method, path, json={**body, **({} if model is None else {field: model})}, headers=headers
-    )
+    fields = {**body, **({} if model is None else {field: model})}
+    sent: dict[str, Any] = {"data": fields, "files": {"file": ("a.wav", b"")}} if where == FORM else {"json": fields}
+    return await service.client.request(method, path, **sent, headers=headers)
 
 
 async def test_every_operation_that_names_a_model_is_walked(service: Service) -> None:
@@ -146,7 +150,7 @@ async def test_model_outside_the_group_is_unknown_on_every_route(service: Servic
                     )
                 walked += 1
     assert [seen.path for seen in models.requests if seen.method == "POST"] == [], "no model server was asked"
-    assert walked == 2 * sum(len(outside) for _, _, outside in PLACES.values()) == 116
+    assert walked == 2 * sum(len(outside) for _, _, outside in PLACES.values()) == 126
     assert (await send(service, "GET /v1/models/{model_id}", "builtin/paint", everything[1])).status_code == 200
 
 

@@ -24,6 +24,7 @@ from svc.ids import new_id
 from tests.conftest import Service, bearer
 from tests.support.cases import each
 from tests.support.openapi import DOCUMENT, resolved
+from tests.support.sounds import tone
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 # The kind of object that a parameter of a path names, if it is not the name without `_id`.
@@ -37,6 +38,7 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
     ("POST", "/v1/images/generations"): {"body.model": "model"},
     ("POST", "/v1/audio/generate"): {"body.model": "model"},
     ("POST", "/v1/audio/speech"): {"body.model": "model"},
+    ("POST", "/v1/audio/transcriptions"): {"body.model": "model"},
     ("POST", "/v1/agents/run"): {"body.model": "model", "body.project_id": "project"},
     ("GET", "/v1/agents/runs"): {"query.after": "run", "query.project_id": "project"},
     ("PATCH", "/user/settings"): {"body.default_model": "model"},
@@ -204,7 +206,9 @@ async def send(service: Service, who: Person, method: str, path: str, place: str
         return await browse(service, who, method, path, params=params)
     body = {**body, **({name: value} if where == "body" else {})}
     headers = {**who.headers, **({name: value} if where == "header" else {})}
-    return await service.client.request(method, path, params=params, json=body, headers=headers)
+    is_form = path == "/v1/audio/transcriptions"
+    sent: dict[str, Any] = {"data": body, "files": {"file": ("a.wav", tone(1))}} if is_form else {"json": body}
+    return await service.client.request(method, path, params=params, **sent, headers=headers)
 
 
 async def everything(service: Service) -> dict[str, list[tuple[Any, ...]]]:

@@ -74,6 +74,11 @@ async def test_model_is_listed_with_its_kind_and_price(ears: Ears) -> None:
     assert found["builtin/whisper-tiny"] == ("transcription", {"micros_per_audio_minute": 0})
 
 
+async def test_first_model_of_the_catalog_is_the_default(ears: Ears) -> None:
+    assert (await ears.send(None)).json() == {"text": "Hello, world!"}
+    assert ears.upstream.requests[-1].model == "ok"
+
+
 async def test_file_and_fields_reach_the_model_server(ears: Ears) -> None:
     content = tone(2)
     answer = await ears.send(
