@@ -27,6 +27,7 @@ from svc.auth import accounts
 from svc.billing import checkout_pages, wallet
 from svc.config import Config, from_environ
 from svc.content import artifact_contents, fulltext, history, idempotency
+from svc.content import imports as stored_imports
 from svc.db import open_database
 from svc.deletion.slices import delete_old_hourly, end_answers, finish_deletions
 from svc.errors import ApiError, StartError
@@ -44,6 +45,7 @@ from svc.routes import (
     checkout,
     conversations,
     export,
+    imports,
     links,
     media,
     oauth,
@@ -121,6 +123,10 @@ ROUTES = [
     ("POST", "/user/identities/{identity}", signed_in(session_only(oauth.begin_linking))),
     ("DELETE", "/user/identities/{identity}", signed_in(session_only(oauth.delete_identity))),
     ("GET", "/user/export", signed_in(export.export_account)),
+    ("GET", "/user/import", signed_in(imports.list_imports)),
+    ("POST", "/user/import", signed_in(imports.create_import)),
+    ("GET", "/user/import/{import_id}", signed_in(imports.get_import)),
+    ("DELETE", "/user/import/{import_id}", signed_in(imports.undo_import)),
     ("GET", "/user/providers", signed_in(providers.list_providers)),
     ("POST", "/user/providers", signed_in(providers.create_provider)),
     ("GET", "/user/providers/{provider_id}", signed_in(providers.get_provider)),
@@ -265,6 +271,7 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
     run_records.end_interrupted_runs(tx, config.clock())
     history.end_interrupted_answers(tx)
     artifact_contents.leave_unfinished(tx)
+    stored_imports.end_interrupted(tx)
     return warning
 
 

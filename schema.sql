@@ -532,6 +532,90 @@ CREATE TABLE answers (
 CREATE INDEX answers_by_account ON answers (account_id, message_id);
 CREATE INDEX answers_by_sealed_call ON answers (account_id, sealed_call_id) WHERE sealed_call_id IS NOT NULL;
 
+-- owner: svc/content/imports.py
+-- Imports of exports of other applications and of this service. Those of the last 30 days.
+CREATE TABLE imports (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    status TEXT NOT NULL DEFAULT 'reading' CONSTRAINT import_status_known CHECK (status IN ('reading', 'done', 'failed', 'undone')),
+    source TEXT CONSTRAINT import_source_known CHECK (source IN ('chatgpt', 'claude', 'open_webui', 'librechat', 'svc')), -- NULL: not known yet
+    reason TEXT CONSTRAINT import_reason_length CHECK (length(reason) <= 1000), -- of a failure
+    settings TEXT CONSTRAINT import_settings_form CHECK (settings LIKE '{%}' AND length(settings) <= 20000), -- before they were replaced
+    imported INTEGER NOT NULL DEFAULT 0, -- conversations, as counted by a trigger
+    skipped INTEGER NOT NULL DEFAULT 0,
+    failed INTEGER NOT NULL DEFAULT 0,
+    created_at REAL NOT NULL,
+    UNIQUE (account_id, id),
+    CONSTRAINT import_reason_of_failed CHECK (reason IS NULL OR status <> 'reading')
+) STRICT;
+
+CREATE UNIQUE INDEX imports_one_reading ON imports (account_id) WHERE status = 'reading';
+CREATE INDEX imports_by_age ON imports (created_at);
+
+-- owner: svc/content/imports.py
+-- The report: each conversation of an import.
+CREATE TABLE import_entries (
+    number INTEGER PRIMARY KEY,
+    account_id TEXT NOT NULL,
+    import_id TEXT NOT NULL,
+    title TEXT CONSTRAINT entry_title_length CHECK (length(title) <= 200),
+    status TEXT NOT NULL CONSTRAINT entry_status_known CHECK (status IN ('imported', 'skipped', 'failed')),
+    reason TEXT CONSTRAINT entry_reason_length CHECK (length(reason) <= 1000),
+    FOREIGN KEY (account_id, import_id) REFERENCES imports (account_id, id) ON DELETE CASCADE
+) STRICT;
+
+CREATE INDEX import_entries_by_import ON import_entries (account_id, import_id, number);
+
+CREATE TRIGGER import_entries_bounded BEFORE INSERT ON import_entries
+WHEN (SELECT imported + skipped + failed FROM imports WHERE account_id = NEW.account_id AND id = NEW.import_id) >= 100000
+BEGIN
+    SELECT RAISE(ABORT, 'import_entries_count');
+END;
+
+CREATE TRIGGER import_entries_are_counted AFTER INSERT ON import_entries
+BEGIN
+    UPDATE imports SET imported = imported + (NEW.status = 'imported'), skipped = skipped + (NEW.status = 'skipped'),
+        failed = failed + (NEW.status = 'failed')
+    WHERE account_id = NEW.account_id AND id = NEW.import_id;
+END;
+
+-- owner: svc/content/imports.py
+-- What was imported, by its id in the export: it is not imported again, and it is deleted with its import.
+CREATE TABLE imported_items (
+    number INTEGER PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    import_id TEXT NOT NULL,
+    kind TEXT NOT NULL CONSTRAINT item_kind_known CHECK (kind IN ('project', 'artifact', 'conversation', 'message')),
+    source TEXT NOT NULL CONSTRAINT item_source_known CHECK (source IN ('chatgpt', 'claude', 'open_webui', 'librechat', 'svc')),
+    conversation_id TEXT NOT NULL, -- of a message; '' for others
+    source_id TEXT NOT NULL CONSTRAINT source_id_length CHECK (length(source_id) <= 200),
+    item_id TEXT NOT NULL,
+    UNIQUE (account_id, source, conversation_id, kind, source_id)
+) STRICT;
+
+CREATE INDEX imported_items_by_import ON imported_items (account_id, import_id, kind);
+CREATE INDEX imported_items_by_item ON imported_items (account_id, item_id);
+
+CREATE TRIGGER conversations_are_imported_no_more AFTER DELETE ON conversations
+BEGIN
+    DELETE FROM imported_items WHERE account_id = OLD.account_id AND item_id = OLD.id;
+END;
+
+CREATE TRIGGER messages_are_imported_no_more AFTER DELETE ON messages
+BEGIN
+    DELETE FROM imported_items WHERE account_id = OLD.account_id AND item_id = OLD.id;
+END;
+
+CREATE TRIGGER artifacts_are_imported_no_more AFTER DELETE ON artifacts
+BEGIN
+    DELETE FROM imported_items WHERE account_id = OLD.account_id AND item_id = OLD.id;
+END;
+
+CREATE TRIGGER projects_are_imported_no_more AFTER DELETE ON projects
+BEGIN
+    DELETE FROM imported_items WHERE account_id = OLD.account_id AND item_id = OLD.id;
+END;
+
 -- owner: svc/content/word_runs.py
 -- The newest words, by place: "zebra" and "lion" as "\nzebra\nlion\n". Titles have = before place and words.
 CREATE TABLE fresh_words (
@@ -1298,5 +1382,43 @@ END;
 CREATE TRIGGER idempotency_keys_are_stored_no_more AFTER DELETE ON idempotency_keys
 BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.headers AS BLOB)), 0) + ifnull(OLD.size, 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER imports_are_stored AFTER INSERT ON imports
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.reason AS BLOB)), 0) + ifnull(length(CAST(NEW.settings AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER imports_are_stored_anew AFTER UPDATE OF reason, settings ON imports
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.reason AS BLOB)), 0) + ifnull(length(CAST(NEW.settings AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.reason AS BLOB)), 0) + ifnull(length(CAST(OLD.settings AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER imports_are_stored_no_more AFTER DELETE ON imports
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.reason AS BLOB)), 0) + ifnull(length(CAST(OLD.settings AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER import_entries_are_stored AFTER INSERT ON import_entries
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.title AS BLOB)), 0) + ifnull(length(CAST(NEW.reason AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER import_entries_are_stored_anew AFTER UPDATE OF title, reason ON import_entries
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.title AS BLOB)), 0) + ifnull(length(CAST(NEW.reason AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0) + ifnull(length(CAST(OLD.reason AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER import_entries_are_stored_no_more AFTER DELETE ON import_entries
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0) + ifnull(length(CAST(OLD.reason AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;

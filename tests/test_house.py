@@ -94,8 +94,9 @@ def test_packages_import_only_lower_packages() -> None:
             assert below or same, f"{name_of(path)}: {imported} is not below svc.{own}"
 
 
-# Programs and tables that are tested as one: the painter by its pictures, the schemas by the document that they make.
+# Programs and tables that are tested as one: the painter by its pictures, exports by what they become, the schemas by the document that they make.
 TESTED_AS_ONE = {
+    "svc/builtin/imports": "tests/routes/test_imports.py",
     "svc/builtin/painter": "tests/builtin/test_paint.py",
     "svc/routes/schemas": "tests/server/test_openapi.py",
 }

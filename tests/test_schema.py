@@ -67,6 +67,9 @@ INSERT INTO support_conversations
 VALUES ('u', 'a', 'active', 'help', 1, 1, NULL), ('x', 'b', 'active', NULL, 1, 1, NULL),
     ('w', 'b', 'closed', NULL, 1, 1, 2);
 INSERT INTO support_messages VALUES (1, 's1', 'a', 'u', 'user', 'help', 1), (2, 's2', 'b', 'x', 'operator', 'yes?', 1);
+INSERT INTO imports (id, account_id, source, created_at) VALUES ('ia', 'a', 'claude', 1), ('ib', 'b', NULL, 1);
+INSERT INTO import_entries (number, account_id, import_id, title, status) VALUES (1, 'a', 'ia', 'hello', 'imported'), (2, 'b', 'ib', NULL, 'failed');
+INSERT INTO imported_items VALUES (1, 'a', 'ia', 'conversation', 'claude', '', 'uuid', 'y'), (2, 'b', 'ib', 'message', 'svc', 'z', 'm', 'm3');
 INSERT INTO providers VALUES ('v', 'a', 'lab', 'http://lab/v1', NULL, NULL, NULL, 1, 'chat'),
     ('w', 'b', 'lab', 'http://lab/v1', x'00', 'x', '[]', 1, 'messages');
 INSERT INTO checkouts (id, account_id, amount_micros, session_id, created_at)
@@ -299,6 +302,32 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("runs", "runs_end_once"): [
         "UPDATE runs SET status = 'running', output = NULL, finished_at = NULL WHERE id = 't'",
         "UPDATE runs SET status = 'final' WHERE id = 't'",
+    ],
+    ("imports", "import_status_known"): ["UPDATE imports SET status = 'paused'"],
+    ("imports", "import_source_known"): ["UPDATE imports SET source = 'mail'"],
+    ("imports", "import_reason_length"): ["UPDATE imports SET status = 'failed', reason = printf('%1001d', 1)"],
+    ("imports", "import_settings_form"): ["UPDATE imports SET settings = '[]'"],
+    ("imports", "import_reason_of_failed"): ["UPDATE imports SET reason = 'x'"],
+    ("imports", "id"): ["INSERT INTO imports (id, account_id, status, created_at) VALUES ('ia', 'b', 'done', 1)"],
+    ("imports", "account_id WHERE status = 'reading'"): [
+        "INSERT INTO imports (id, account_id, created_at) VALUES ('ic', 'a', 1)"
+    ],
+    ("import_entries", "entry_title_length"): ["UPDATE import_entries SET title = printf('%201d', 1)"],
+    ("import_entries", "entry_status_known"): ["UPDATE import_entries SET status = 'done'"],
+    ("import_entries", "entry_reason_length"): ["UPDATE import_entries SET reason = printf('%1001d', 1)"],
+    ("import_entries", "import_entries_bounded"): [
+        (
+            "UPDATE imports SET imported = 99998 WHERE id = 'ia'",
+            "INSERT INTO import_entries (account_id, import_id, status) VALUES ('a', 'ia', 'skipped')",
+            "INSERT INTO import_entries (account_id, import_id, status) VALUES ('a', 'ia', 'failed')",
+            "INSERT INTO import_entries (account_id, import_id, status) VALUES ('a', 'ia', 'failed')",
+        )
+    ],
+    ("imported_items", "item_kind_known"): ["UPDATE imported_items SET kind = 'run'"],
+    ("imported_items", "item_source_known"): ["UPDATE imported_items SET source = 'mail'"],
+    ("imported_items", "source_id_length"): ["UPDATE imported_items SET source_id = printf('%201d', 1)"],
+    ("imported_items", "account_id, source, conversation_id, kind, source_id"): [
+        "INSERT INTO imported_items VALUES (3, 'a', 'ia', 'conversation', 'claude', '', 'uuid', 'other')"
     ],
     ("providers", "provider_name_slug"): [
         f"UPDATE providers SET name = '{text}'" for text in ("", "A", "a b", "ä", "a/b", "a" * 64)
@@ -794,6 +823,7 @@ NOT_EXPORTED = {
     "artifact_chunks": "the artifacts' files",
     "idempotency_keys": "answers for repeated requests, for a day",
     "idempotency_chunks": "answers for repeated requests, for a day",
+    "imported_items": "ids in the exports of other applications",
     "wallets": "the sum of the ledger",
     "holds": "requests under way",
     "reserved_room": "requests under way",
@@ -824,6 +854,8 @@ COUNTED = {
     "support_messages": "content",
     "idempotency_keys": "ifnull(headers, '')",
     "providers": "name || base_url || ifnull(models, '')",
+    "imports": "ifnull(reason, '') || ifnull(settings, '')",
+    "import_entries": "ifnull(title, '') || ifnull(reason, '')",
 }
 
 
@@ -858,6 +890,10 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
         "UPDATE support_conversations SET subject = 'h\u00f6her' WHERE id = 'u'",
         "UPDATE support_conversations SET subject = NULL WHERE id = 'u'",
         "UPDATE support_messages SET content = 'gr\u00fc\u00dfe' WHERE id = 's1'",
+        "UPDATE imports SET status = 'failed', reason = 'gr\u00f6\u00dfer', settings = '{}' WHERE id = 'ia'",
+        "UPDATE import_entries SET title = NULL, reason = 'h\u00f6her' WHERE number = 1",
+        "DELETE FROM import_entries WHERE number = 1",
+        "DELETE FROM imports WHERE id = 'ia'",
         "DELETE FROM support_conversations WHERE id = 'u'",
         "DELETE FROM artifacts WHERE id = 'f'",
         "DELETE FROM idempotency_keys WHERE id = 'e'",
@@ -882,7 +918,9 @@ UNCOUNTED = {
     "short, within the 256 bytes of their row": """api_keys.token_hash api_keys.key_prefix api_keys.month artifacts.content_type
         artifacts.sha256 idempotency_keys.place idempotency_keys.body_sha256
         runs.status runs.model runs.reason messages.role messages.model messages.status answers.finish_reason
-        support_conversations.status support_messages.role providers.sealed_key providers.api_key_hint providers.api""",
+        support_conversations.status support_messages.role providers.sealed_key providers.api_key_hint providers.api
+        imports.status imports.source import_entries.status""",
+    "within the 256 bytes of its message, conversation, artifact or project": "imported_items.kind imported_items.source",
     "counted as the size of the artifact": "artifact_chunks.content",
     "counted as the size of the answer": "idempotency_chunks.content",
     "made from counted texts": "fresh_words.place fresh_words.words",
@@ -1012,7 +1050,7 @@ ACROSS_ACCOUNTS = """
     svc/content/fulltext.py:index_answers_later svc/content/fulltext.py:_message_again
     svc/content/fulltext.py:_title_again
     svc/content/history.py:end_interrupted_answers
-    svc/content/idempotency.py:module
+    svc/content/idempotency.py:module svc/content/imports.py:end_interrupted svc/content/imports.py:module
     svc/content/support.py:_account_of svc/inference/providers.py:count_sealed
     svc/inference/providers.py:drop_sealed svc/quota.py:release_all
     svc/agents/run_records.py:module svc/content/artifacts.py:module svc/content/conversations.py:module

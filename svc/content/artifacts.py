@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from svc import quota
 from svc.content.artifact_contents import ArtifactContent, add_content
 from svc.db import Database
+from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id, signature
 from svc.shapes import ABSENT, Absent, label, matching, nullable, record, string
 from svc.tables import Table, delete_found, refusals
@@ -121,6 +122,7 @@ async def add_artifact(
     name: str | None,
     content_type: str,
     now_seconds: float,
+    created_at: float | None = None,
     artifact_id: str | None = None,
     room_reserved: bool = False,
     prompt: str | None = None,
@@ -135,7 +137,7 @@ async def add_artifact(
         "name": _NAME.check(name, "name"),
         "content_type": _TYPE.check(content_type, "content_type"),
         "id": artifact_id or new_id("art", now_seconds),
-        "created_at": now_seconds,
+        "created_at": now_seconds if created_at is None else created_at,
         "updated_at": now_seconds,
         "prompt": prompt and prompt[:PROMPT_LENGTH],
     }
@@ -150,6 +152,19 @@ async def add_artifact(
             return TABLE.insert(tx, {**values, **content._asdict()})
 
     return await add_content(db, home.account_id, [data], check=check, finish=finish)
+
+
+def valid_type(value: object) -> str | None:
+    """Return a media type if it is one that an artifact may have, or None."""
+    try:
+        return _TYPE.check(value, "content_type")
+    except ApiError:
+        return None
+
+
+def exists(conn: sqlite3.Connection, account_id: str, artifact_id: str) -> bool:
+    query = "SELECT 1 FROM artifacts WHERE account_id = ? AND id = ?"
+    return conn.execute(query, (account_id, artifact_id)).fetchone() is not None
 
 
 def artifacts_of_run(conn: sqlite3.Connection, account_id: str, run_id: str) -> list[Artifact]:

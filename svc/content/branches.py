@@ -6,8 +6,10 @@ not messages.
 """
 
 import sqlite3
+from typing import Any
 
 from svc.errors import ApiError
+from svc.ids import fields_as_json
 from svc.tables import refusals
 
 _WHOLE = 2**63 - 1
@@ -65,6 +67,32 @@ def show(tx: sqlite3.Connection, account_id: str, conversation_id: str, number: 
             following[row["branch"]] = row["last"]
     if following:
         _show(tx, account_id, conversation_id, max(following, key=following.__getitem__))
+
+
+def prune(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> None:
+    """Remove branches whose first message was deleted, and show the newest message if its branch is gone."""
+    statement = """
+        DELETE FROM branches WHERE account_id = ? AND conversation_id = ? AND branch > 0
+            AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.account_id = branches.account_id AND id = first_id)
+    """
+    tx.execute(statement, (account_id, conversation_id))
+    statement = """
+        UPDATE branches SET last = ifnull((
+            SELECT max(number) FROM messages WHERE messages.account_id = branches.account_id
+                AND messages.conversation_id = branches.conversation_id AND messages.branch = branches.branch), 0)
+        WHERE account_id = ? AND conversation_id = ?
+    """
+    tx.execute(statement, (account_id, conversation_id))
+    query = "SELECT branch, shown_to FROM branches WHERE account_id = ? AND conversation_id = ? ORDER BY last DESC"
+    left = tx.execute(query, (account_id, conversation_id)).fetchall()
+    if left and not any(row["shown_to"] == _WHOLE for row in left):
+        _show(tx, account_id, conversation_id, left[0]["branch"])
+
+
+def as_json(row: sqlite3.Row) -> dict[str, Any]:
+    """Return a branch for the export: `current` is the one that is shown to its end."""
+    names = "conversation_id branch parent first_id replaces_id"
+    return {**fields_as_json(dict(row), names), "current": row["shown_to"] == _WHOLE}
 
 
 def _show(tx: sqlite3.Connection, account_id: str, conversation_id: str, branch: int) -> None:

@@ -92,15 +92,16 @@ def title_of(said: str) -> str | None:
 def add_conversation(
     tx: sqlite3.Connection, account_id: str, now_seconds: float, conversation_id: str | None = None, **fields: Any
 ) -> Conversation:
-    """Store a conversation with checked `fields`. With a `conversation_id`, the caller has reserved room.
+    """Store a conversation with checked `fields`, also times. With a `conversation_id`, the caller has reserved room.
 
     Raises ApiError `not_found` for the project, and `quota_exceeded`.
     """
     if conversation_id is None:
         quota.check_row(tx, account_id, fields.get("title"))
-    columns = {"id": conversation_id or new_id("conv", now_seconds), "account_id": account_id, **fields}
+    columns = {"id": conversation_id or new_id("conv", now_seconds), "account_id": account_id}
     with refusals(fields.get("project_id")):
-        conversation = TABLE.insert(tx, {**columns, "created_at": now_seconds, "updated_at": now_seconds})
+        times = {"created_at": now_seconds, "updated_at": now_seconds}
+        conversation = TABLE.insert(tx, {**columns, **times, **fields})
     _add_title(tx, conversation)
     return conversation
 

@@ -60,18 +60,21 @@ def add_message(
     run_id: str | None = None,
     model: str | None = None,
     replaces: str | None = None,
+    branch: int | None = None,
     status: str = "complete",
+    error: str | None = None,
 ) -> Message:
     """Store a message of a conversation or an agent run, its first million characters, and return it.
 
-    It follows the newest message of the conversation's current branch, or is a new version of the message with the id
-    `replaces`. Raises ApiError `quota_exceeded` for too many versions, and `already_active` for a second answer.
+    It follows the newest message of `branch`, by default the conversation's current one, or is a new version of the
+    message with the id `replaces`. Raises ApiError `quota_exceeded` for too many versions, and `already_active` for a
+    second answer.
     """
     content = storable(content, MESSAGE_LENGTH)
-    branch, message_id = 0, new_id("msg", now_seconds)
+    message_id = new_id("msg", now_seconds)
     if conversation_id is not None and replaces is not None:
         branch = branches.begin(tx, account_id, conversation_id, replaces, message_id)
-    elif conversation_id is not None:
+    elif conversation_id is not None and branch is None:
         branch = branches.current(tx, account_id, conversation_id)
     columns = {
         "id": message_id,
@@ -82,8 +85,9 @@ def add_message(
         "content": content,
         "model": model,
         "created_at": now_seconds,
-        "branch": branch,
+        "branch": branch or 0,
         "status": status,
+        "error": error,
     }
     with refusals(one_answer_at_a_time=already_answering()):
         message = _TABLE.insert(tx, columns)
@@ -175,6 +179,15 @@ def delete_some(tx: sqlite3.Connection, account_id: str, **of: str) -> bool:
     narrowed = "".join(f" AND {column} = ?" for column in of)
     query = f"SELECT account_id, number FROM messages WHERE account_id = ?{narrowed} ORDER BY number LIMIT 1"  # noqa: S608 - ours
     return delete_found(query, _delete, tx, account_id, *of.values())
+
+
+def delete_from(tx: sqlite3.Connection, account_id: str, conversation_id: str, number: int) -> bool:
+    """Delete a conversation's messages from `number` on for 5 ms, the newest first; return whether more are left."""
+    query = """
+        SELECT account_id, number FROM messages WHERE account_id = ? AND conversation_id = ? AND number >= ?
+        ORDER BY number DESC LIMIT 1
+    """
+    return delete_found(query, _delete, tx, account_id, conversation_id, number)
 
 
 def _delete(tx: sqlite3.Connection, account_id: str, number: int) -> None:

@@ -10,8 +10,11 @@ from svc.shapes import ABSENT, Absent, given, integer, label, nullable, record, 
 from svc.tables import Table, refusals
 
 MOST_STEPS = 20
+INSTRUCTIONS_LENGTH = 100_000
 _NAME = label(200).about("Not blank, without control characters.")
-_INSTRUCTIONS = text(100_000).about("The beginning of the system message of runs and conversations; null removes it.")
+_INSTRUCTIONS = text(INSTRUCTIONS_LENGTH).about(
+    "The beginning of the system message of runs and conversations; null removes it."
+)
 _MAX_PLANNER_STEPS = integer(1, MOST_STEPS).about("The most steps of the project's agent runs; null means no limit.")
 
 

@@ -15,7 +15,17 @@ from svc.agents import run_records
 from svc.auth import accounts, given, identities, links, oauth_flows, sign_ins, tokens
 from svc.billing import payments, usage, wallet
 from svc.config import Config
-from svc.content import artifact_contents, artifacts, conversations, history, idempotency, projects, support, word_runs
+from svc.content import (
+    artifact_contents,
+    artifacts,
+    conversations,
+    history,
+    idempotency,
+    imports,
+    projects,
+    support,
+    word_runs,
+)
 from svc.db import Database
 from svc.errors import ApiError
 from svc.inference.formats.item_memory import ItemMemory
@@ -35,6 +45,9 @@ _SLICES = (
     support.MESSAGES.delete_some,
     support.TABLE.delete_some,
     projects.TABLE.delete_some,
+    imports.delete_items_some,
+    imports.delete_entries_some,
+    imports.TABLE.delete_some,
     wallet.delete_some,
 )
 _POLL_SECONDS = 1.0
@@ -138,6 +151,7 @@ async def delete_old(db: Database, config: Config) -> None:
     kinds = (
         (idempotency.delete_old, idempotency.KEPT_SECONDS / _DAY_SECONDS),
         (sign_ins.delete_old, sign_ins.KEPT_DAYS),
+        (imports.delete_old, imports.KEPT_DAYS),
         (conversations.delete_old, config.keep_conversations_days),
         (run_records.delete_old, config.keep_runs_days),
         (artifacts.delete_old, config.keep_files_days),

@@ -19,7 +19,7 @@ from svc.agents import run_records
 from svc.auth import sign_ins
 from svc.auth.accounts import Account
 from svc.billing import wallet
-from svc.content import answers, artifact_contents, conversations, projects, support
+from svc.content import answers, artifact_contents, branches, conversations, imports, projects, support
 from svc.content.artifacts import Artifact
 from svc.content.history import Message
 from svc.db import Database
@@ -61,9 +61,11 @@ KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], Any]]] = {
     "providers": ("providers", "id", providers.as_json),
     "projects": ("projects", "id", projects.TABLE.make),
     "conversations": ("conversations", "id", conversations.TABLE.make),
-    "branches": ("branches", "conversation_id, branch", json_of("conversation_id branch parent first_id replaces_id")),
+    "branches": ("branches", "conversation_id, branch", branches.as_json),
     "messages": ("messages", "number", _message),
     "answers": ("answers", "message_id", lambda row: {"message_id": row["message_id"], **answers.as_json(row)}),
+    "imports": ("imports", "id", imports.TABLE.make),
+    "import_entries": ("import_entries", "number", json_of("import_id title status reason")),
     "runs": ("runs", "id", lambda row: orjson.Fragment(run_records.with_events(row))),
     "ledger": ("ledger", "seq", wallet.LEDGER.make),
     "usage": (

@@ -30,6 +30,7 @@ _IDS = {
         ("account_id", "account", "user"),
         ("artifact_id", "artifact", "art"),
         ("conversation_id", "conversation", "conv"),
+        ("import_id", "import", "imp"),
         ("key_id", "key", "key"),
         ("project_id", "project", "proj"),
         ("provider_id", "provider", "prov"),

@@ -9,6 +9,7 @@ from svc.auth.emails import EMAIL
 from svc.billing import wallet
 from svc.certificates import files_in
 from svc.config import Config
+from svc.content import imports
 from svc.deletion.slices import delete_account
 from svc.errors import ApiError
 from svc.routes.links import add_change_link, mail_link
@@ -34,6 +35,7 @@ from svc.shapes import (
     nullable,
     one_of,
     record,
+    shape_of,
     string,
     text,
 )
@@ -299,6 +301,32 @@ def _change_settings(
     if "monthly_limit_micros" in changes:
         wallet.set_limit(tx, account_id, changes.pop("monthly_limit_micros"))
     return accounts.update_account(tx, account_id, changes), wallet.limit_of_account(tx, account_id, now_seconds)
+
+
+async def import_settings(state: State, caller: Caller, import_id: str, exported: dict[str, Any]) -> None:
+    """Replace the settings of an account without content by exported ones. Undo restores them. Raises ApiError."""
+    known = {name: exported[name] for name in SettingsChanges._fields if name in exported}
+    body = shape_of(SettingsChanges).check(known, "")
+    if body.default_model and await state.models.find(caller.id, str(body.default_model), caller.group) is None:
+        body = body._replace(default_model=ABSENT)
+    await state.db.write(_import_settings, caller.id, import_id, given(body), state.clock())
+
+
+def _import_settings(
+    tx: sqlite3.Connection, account_id: str, import_id: str, changes: dict[str, Any], now_seconds: float
+) -> None:
+    if imports.is_unused(tx, account_id):
+        before = accounts.existing_account(tx, account_id)._asdict() | wallet.limit_of_account(
+            tx, account_id, now_seconds
+        )
+        imports.keep_settings(tx, account_id, import_id, {name: before[name] for name in changes})
+        _change_settings(tx, account_id, changes, now_seconds)
+
+
+def finish_undo(tx: sqlite3.Connection, account_id: str, import_id: str, now_seconds: float) -> None:
+    """Note that an import is undone, and restore the settings."""
+    if before := imports.end_undo(tx, account_id, import_id):
+        _change_settings(tx, account_id, before, now_seconds)
 
 
 def _settings(state: State, account: accounts.Account, limit: dict[str, int | None]) -> dict[str, Any]:

@@ -272,7 +272,8 @@ class Operation:
     The handler returns a Response, a value that is sent as JSON with the status of `answer`, or None (204). Its
     arguments of type `str` are the ids in the path. If it has an argument `body`, the body is read and checked first,
     with at most `most_bytes`. Its shape is `body`, or that of the `record` which annotates the argument. Without it the
-    handler reads the body itself, which may have another `media_type`. With `any_type` the Content-Type is ignored.
+    handler reads the body itself, which may have another `media_type`, or several with commas.
+    With `any_type` the Content-Type is ignored.
     With `keeps_body` the context has the body's bytes as well, until the handler takes them.
 
     `name`, the handler's, `ids`, its arguments from the path, and `takes`, the types of those that guards pass, are set

@@ -254,7 +254,7 @@ def _body(operation: Operation) -> dict[str, Any] | None:
     content = _content(Content(operation.body, operation.examples))
     if operation.media_type == "application/octet-stream":
         return {"required": False, "content": {operation.media_type: content, "*/*": content}}
-    return {"required": True, "content": {operation.media_type: content}}
+    return {"required": True, "content": dict.fromkeys(operation.media_type.split(", "), content)}
 
 
 def _content(content: Content) -> dict[str, Any]:

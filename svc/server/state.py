@@ -42,6 +42,7 @@ from svc.outbound.resolver import Resolver
 from svc.secrets import DataFolder, derive
 from svc.server.backup import Backups
 from svc.server.http.head import Context
+from svc.server.importing import Importing
 from svc.server.limits import BodyBudget, Limits
 from svc.server.offload import Offload
 from svc.server.session_answer import SessionAnswer
@@ -55,6 +56,7 @@ _MANY_ANSWERS = (
     "This account has 4 answers in progress that continue without a client. Wait for one of them, or stop it.",
     5,
 )
+_MANY_IMPORTS = ("overloaded", "Other imports are in progress. Try again in a minute.", 60)
 _MANY_TEXTS = ("overloaded", "Too many texts are being read. Try again in a few seconds.", 5)
 
 
@@ -93,6 +95,8 @@ class State:
         self.continued_answers = Slots(4, math.inf, _MANY_ANSWERS)  # without a client
         self.open_texts = Slots(4, 32, _MANY_TEXTS)
         self.tool_places = OwnPlaces(most=32, most_of_one=4)
+        self.open_imports: dict[str, Importing] = {}  # by their ids
+        self.import_slots = Slots(1, 4, _MANY_IMPORTS)
         self.claims = Claims()
         self.backups = Backups(config, self.log)
 
@@ -135,6 +139,8 @@ class State:
         measurer = ProcessPool("svc.builtin.hear", seconds=60.0)
         self.process_pools = {"pictures": painter, "speech": speaker, "documents": reader}
         self.process_pools |= {"transcriptions": listener, "audio_lengths": measurer}
+        importer = ProcessPool("svc.builtin.imports.reader", seconds=900.0)
+        self.process_pools = {"pictures": painter, "speech": speaker, "documents": reader, "imports": importer}
         for pool in self.process_pools.values():
             stack.push_async_callback(pool.close)
         hearing = Hearing(listener, measurer)

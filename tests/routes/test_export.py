@@ -88,6 +88,8 @@ async def test_export_has_all_data_of_the_account_only(service: Service) -> None
         "identities": 0,
         "checkouts": 0,
         "branches": 0,
+        "imports": 0,
+        "import_entries": 0,
     }
     assert lines(archive, "projects") == [made["project"]]
     shown = (await service.client.get("/conversations", headers=headers)).json()["data"]

@@ -20,6 +20,7 @@ from svc.agents.tools.offered import TOOLS
 from svc.auth import accounts, identities
 from svc.billing import wallet
 from svc.billing.checkout_cookie import COOKIE
+from svc.content import imports
 from svc.ids import new_id
 from tests.conftest import Service, bearer
 from tests.support.cases import each
@@ -43,6 +44,7 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
     ("GET", "/v1/agents/runs"): {"query.after": "run", "query.project_id": "project"},
     ("PATCH", "/user/settings"): {"body.default_model": "model"},
     ("GET", "/user/identities"): {"query.after": "identity"},
+    ("GET", "/user/import"): {"query.after": "import"},
     ("GET", "/user/providers"): {"query.after": "provider"},
     ("GET", "/projects"): {"query.after": "project"},
     ("GET", "/artifacts"): {"query.after": "artifact", "query.project_id": "project", "query.run_id": "run"},
@@ -74,8 +76,8 @@ def body_of(method: str, path: str) -> dict[str, Any]:
     contents = operation.get("requestBody", {}).get("content", {})
     if (method, path) in BODIES or "application/json" not in contents:
         return BODIES.get((method, path), {})
-    body: dict[str, Any] = next(iter(contents["application/json"]["examples"].values()))["value"]
-    return body
+    body = next(iter(contents["application/json"]["examples"].values()))["value"]
+    return body if isinstance(body, dict) else {}  # not a file
 
 
 LISTED = {tuple(row.split()) for row in WITHOUT_REFERENCES.split(",")}
@@ -174,6 +176,8 @@ async def person(service: Service, provider: str) -> Person:
     own["conversation"] = (await post("/conversations", {"title": "t"}))["id"]
     path = f"/conversations/{own['conversation']}/messages"
     own["message"] = (await post(path, {"role": "user", "content": "secret zebra"}))["id"]
+    own["import"] = (await db.write(imports.add_import, someone.account_id, now)).id
+    await db.write(imports.change, someone.account_id, own["import"], {"status": "done"})
     own["support"] = (await post("/support/conversations", {"message": "secret zebra"}))["id"]
     # A run that is under way, so that stopping it would do something.
     record = {"id": new_id("run", now), "goal": "g", "model": "m", "max_steps": 6, "project_id": None}
@@ -400,6 +404,11 @@ async def make_credit(service: Service, who: Person, number: int) -> None:
     )
 
 
+async def make_import(service: Service, who: Person, number: int) -> None:
+    made = await service.state["db"].write(imports.add_import, who.account_id, service.clocks.now)
+    await service.state["db"].write(imports.change, who.account_id, made.id, {"status": "done"})
+
+
 async def make_identity(service: Service, who: Person, number: int) -> None:
     await service.state["db"].write(
         identities.add_identity, who.account_id, "https://issuer", f"{number}", None, service.clocks.now
@@ -409,6 +418,7 @@ async def make_identity(service: Service, who: Person, number: int) -> None:
 LISTS: dict[str, Make] = {
     "/v1/agents/runs": posts("/v1/agents/run", {"goal": "say NUMBER", "model": "builtin/script"}, 200),
     "/user/identities": make_identity,
+    "/user/import": make_import,
     "/user/providers": posts(
         "/user/providers", {"name": "labNUMBER", "base_url": "http://127.0.0.1:9/v1", "models": []}
     ),
@@ -489,6 +499,7 @@ async def test_every_list_has_pages(service: Service, mine: Person, path: str) -
 TABLES = {
     "/v1/agents/runs": "runs",
     "/user/identities": "identities",
+    "/user/import": "imports",
     "/user/providers": "providers",
     "/projects": "projects",
     "/artifacts": "artifacts",

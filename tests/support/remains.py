@@ -22,7 +22,8 @@ NOT_PERSONAL = {
     "one of a few words": """accounts.tier accounts.group_name accounts.group_claimed accounts.allowance_month api_keys.month wallets.month ledger.month holds.month links.purpose runs.status runs.reason
         messages.role messages.status answers.finish_reason support_conversations.status support_messages.role ledger.kind
         checkouts.state usage_days.day usage_days.group_name oauth_flows.provider identities.issuer audit.action
-        audit.actor sign_ins.way sign_ins.code artifacts.content_type api_keys.key_prefix providers.api""",
+        audit.actor sign_ins.way sign_ins.code artifacts.content_type api_keys.key_prefix providers.api
+        imports.status imports.source import_entries.status imported_items.kind imported_items.source""",
     "the same for all: it does not say whose": "messages.model runs.model usage_days.model ledger.model accounts.default_model",
     "numbers": "fresh_words.place",
     "hashes of random secrets, which are not deleted with texts": "oauth_flows.browser_hash oauth_codes.browser_hash",
@@ -101,6 +102,12 @@ INSERT INTO usage_days (account_id, day, model, key_id, requests, input_tokens, 
 INSERT INTO idempotency_keys (id, account_id, place, body_sha256, claimed_at, status, headers, size)
     VALUES ('idem_' || :n, :a, blob(32), blob(32), :now, 200, '{"a":"' || words(3) || '"}', 9000);
 INSERT INTO idempotency_chunks (account_id, key_id, number, content) VALUES (:a, 'idem_' || :n, 0, blob(9000));
+INSERT INTO imports (id, account_id, status, reason, settings, created_at)
+    VALUES ('imp_' || :n, :a, 'failed', words(9), '{"a":"' || words(9) || '"}', :now);
+INSERT INTO import_entries (account_id, import_id, title, status, reason)
+    VALUES (:a, 'imp_' || :n, words(5), 'failed', words(9));
+INSERT INTO imported_items (account_id, import_id, kind, source, conversation_id, source_id, item_id)
+    VALUES (:a, 'imp_' || :n, 'message', 'claude', :conversation, words(2), :message);
 INSERT INTO reserved_room (account_id, id, bytes, artifacts) VALUES (:a, 'room_' || :n, 1, 0)
 """
 
