@@ -139,8 +139,7 @@ class State:
         measurer = ProcessPool("svc.builtin.hear", seconds=60.0)
         self.process_pools = {"pictures": painter, "speech": speaker, "documents": reader}
         self.process_pools |= {"transcriptions": listener, "audio_lengths": measurer}
-        importer = ProcessPool("svc.builtin.imports.reader", seconds=900.0)
-        self.process_pools = {"pictures": painter, "speech": speaker, "documents": reader, "imports": importer}
+        self.process_pools["imports"] = ProcessPool("svc.builtin.imports.reader", seconds=900.0)
         for pool in self.process_pools.values():
             stack.push_async_callback(pool.close)
         hearing = Hearing(listener, measurer)
