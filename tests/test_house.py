@@ -188,6 +188,7 @@ LATE = {
     "av": "the same",
     "faster_whisper": "the same",
     "numpy": "the same",
+    "pydantic_monty": "the same",
 }
 
 

@@ -88,13 +88,15 @@ async def run(
     max_steps: int,
     ask: Callable[[list[dict[str, Any]]], Awaitable[ChatCall]],
     call_tool: RunTool,
+    inner_steps: list[Event],
     progress: Progress,
     interrupt: Interrupt,
     opening: Event,
 ) -> AsyncGenerator[Events, None]:
     """Yield `opening`, then `step`, `delta`, `tool_call` and `tool_result` events, together where they follow at once.
 
-    `progress.output` is set when the model answers; it stays None if `max_steps` are used up. `messages` is extended.
+    `inner_steps`, which a call has made itself, come before its result, `within` it. `messages` is extended.
+    `progress.output` is set when the model answers; it stays None if `max_steps` are used up.
     Raises ApiError if the model fails. `interrupt` ends the run if one answer takes over STEP_SECONDS, or the run over
     RUN_SECONDS.
     """
@@ -134,12 +136,20 @@ async def run(
             yield [*ready, {"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}]
             ends = min(loop.time() + TOOL_SECONDS, run_ends)
             ok, result = (False, problem) if problem else await _result(call_tool, name, arguments, ends)
-            ready = [{"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result}]
+            ready = _within(call["id"], inner_steps)
+            ready.append({"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result})
             content = result if isinstance(result, str) else orjson.dumps(result).decode()
             messages.append(
                 {"role": "tool", "tool_call_id": call["id"], "content": content if ok else f"Error: {content}"}
             )
     yield ready
+
+
+def _within(call_id: str, inner_steps: list[Event]) -> list[Event]:
+    """Take the steps that a call has made."""
+    taken = [{**step, "within": call_id} for step in inner_steps]
+    inner_steps.clear()
+    return taken
 
 
 def _turn(message: dict[str, Any], calls: list[dict[str, Any]], read: list[ReadCall]) -> dict[str, Any]:

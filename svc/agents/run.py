@@ -82,6 +82,7 @@ class AgentRun:
         self._progress = loop.Progress()
         self._calls: list[ChatCall] = []  # all except the last are settled
         self._paid_calls: list[ModelCall] = []
+        self._inner_steps: list[loop.Event] = []
 
     async def blocks(self) -> AsyncGenerator[bytes, None]:
         """Yield the run as blocks of an event stream. An exception before the first block is an ordinary HTTP error.
@@ -133,6 +134,7 @@ class AgentRun:
             max_steps=order.max_steps,
             ask=ask,
             call_tool=self._context().call,
+            inner_steps=self._inner_steps,
             progress=self._progress,
             interrupt=self.interrupt,
             opening={
@@ -172,6 +174,8 @@ class AgentRun:
             also=self._update_in,
             interrupt=self.interrupt,
             on_fault=self.note_fault,
+            sandbox=state.process_pools["python"],
+            on_inner_step=self._inner_steps.append,
         )
 
     async def _ask(self, messages: list[dict[str, Any]]) -> ChatCall:

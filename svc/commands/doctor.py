@@ -27,6 +27,8 @@ from svc.auth import accounts
 from svc.auth.mail import Mail
 from svc.auth.oauth import SignInProvider
 from svc.billing.stripe import Stripe
+from svc.builtin import sandbox
+from svc.builtin.processes import ProcessPool
 from svc.commands.backups import room_bytes
 from svc.commands.check import schema_findings
 from svc.commands.database import command, printable, reading, served_settings
@@ -96,6 +98,7 @@ async def examine(config: Config) -> list[Finding]:
             ("data folder", asyncio.to_thread(_folder, config.data_dir.absolute())),
             ("database", asyncio.to_thread(_database, config)),
             ("port", asyncio.to_thread(_port, config)),
+            ("run_python", _python()),
         ]
         if config.backup_dir is not None:
             place = asyncio.to_thread(_backup_folder, config.backup_dir.absolute(), config.data_dir.absolute())
@@ -326,6 +329,23 @@ async def _search(outbound: Outbound, model: Model) -> Result:
         reason = f"it answers with status {fault.status}" if fault.status else fault.kind
         return "wrong", f"a search fails: {reason}. Check {model.provider.base_url}"
     return "ok" if results else "look", f"it finds {len(results)} results"
+
+
+async def _python() -> Result:
+    if sandbox.binary() is None:
+        return "ok", "it is not available. The extra 'python' installs it"
+
+    async def nothing(question: bytes) -> bytes:
+        return b"{}"
+
+    pool = ProcessPool("svc.builtin.sandbox")
+    try:
+        found = await pool.converse(sandbox.order("6 * 7", {}), nothing, account_id="")
+    except UpstreamFault as fault:
+        return "wrong", f"its process fails: {fault}"
+    finally:
+        await pool.close()
+    return ("ok", "it computes") if b'"value": 42' in found else ("wrong", "it fails to compute 6 * 7")
 
 
 async def _mail(config: Config, server: MailServer) -> Result:

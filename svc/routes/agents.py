@@ -66,7 +66,11 @@ _REASON = string.about(
     "max_steps",
 )
 _TOTALS: dict[str, Any] = {"steps": 2, "usage": COMPLETION_USAGE, "cost_micros": MICROS}
-_CALL = {"id": "call_01m3250v3vfsgzezy8ak224fj9", "name": "calculate"}
+_CALL: dict[str, Any] = {
+    "id": "call_01m3250v3vfsgzezy8ak224fj9",
+    "name": "calculate",
+    "within": string.about("The id of the call of `run_python` whose code makes this one.").optional(),
+}
 _RUN_ARTIFACT = json_object(
     "RunArtifact", id=ID, name=string, content_type=string, size=COUNT.about("The size in bytes.")
 )

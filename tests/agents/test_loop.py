@@ -71,6 +71,7 @@ async def played(
         "max_steps": len(turns),
         "ask": ask_next,
         "call_tool": call_tool or no_tool,
+        "inner_steps": [],
         "progress": progress,
         "interrupt": Interrupt(),
         "opening": {"type": "started"},

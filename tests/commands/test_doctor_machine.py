@@ -14,6 +14,7 @@ import pytest
 from svc import secrets
 from svc.admin.health import Finding
 from svc.auth import accounts
+from svc.builtin import sandbox
 from svc.certificates import tls_files
 from svc.commands.doctor import examine
 from svc.config import Config
@@ -53,6 +54,7 @@ def test_good_folder_has_no_faults_and_is_not_changed(folder: Path) -> None:
         "data folder",
         "database",
         "port",
+        "run_python",
         "certificate",
         "disk",
         "backup",
@@ -196,6 +198,15 @@ def test_port_of_another_process_is_wrong(folder: Path) -> None:
 async def test_port_of_the_folders_server_is_fine(service: Service) -> None:
     findings = await asyncio.to_thread(found, service.config.data_dir)
     assert f"process {os.getpid()} " in findings["port"][0].text
+
+
+def test_python_of_agents_is_tried(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    available = sandbox.binary() is not None
+    [finding] = found(folder)["run_python"]
+    assert (finding.grade, "computes" in finding.text) == ("ok", available)
+    monkeypatch.setattr(sandbox, "binary", lambda: "/bin/false")
+    [finding] = found(folder)["run_python"]
+    assert finding.grade == "wrong"
 
 
 def test_certificate_for_another_name_or_expiring_is_reported(folder: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from svc.agents.tools.offered import TOOLS
 from svc.agents.tools.registry import ToolContext, ToolFailure
 from svc.auth import accounts
+from svc.builtin.processes import ProcessPool
 from svc.content.artifacts import Home
 from svc.db import Database
 from svc.fair_queue import OwnPlaces
@@ -33,6 +34,8 @@ async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], e
         also=lambda tx: None,
         interrupt=Interrupt(),
         on_fault=faults.append,
+        sandbox=ProcessPool("svc.builtin.sandbox", at_once=32),
+        on_inner_step=lambda step: None,
     )
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from svc.agents.tools import account, computing, media, registry, web
 from svc.agents.tools.registry import AgentTool
+from svc.builtin import sandbox
 from svc.inference.catalog import Model
 from svc.inference.web_search import PRICE
 from svc.server.guards import Caller
@@ -27,8 +28,14 @@ async def offered_to(state: State, caller: Caller) -> Offered:
     firsts = {kind: await state.models.first(caller.id, kind, caller.group) for kind in ("image", "speech")}
     media_models = {kind: model for kind, model in firsts.items() if model is not None}
     search = state.models.catalog.search
-    needs = {"session": caller.auth == "session", "fetch": state.config.agent_fetch or search, "search": search}
-    tools = tools_for({**needs, **firsts})
+    needs: dict[str, object] = {
+        "session": caller.auth == "session",
+        "fetch": state.config.agent_fetch or search,
+        "search": search,
+        "python": sandbox.binary(),
+        **firsts,
+    }
+    tools = tools_for(needs)
     for name, model, price in (("search_web", search, PRICE), ("generate_image", firsts["image"], "micros_per_image")):
         if model is not None and model.paid:
             tools[name] = replace(tools[name], price_micros=model.prices[price])

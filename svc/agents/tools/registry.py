@@ -16,9 +16,11 @@ from typing import Any, Literal
 
 import orjson
 
+from svc.builtin.processes import ProcessPool
 from svc.content.artifacts import Home
 from svc.errors import ApiError
 from svc.fair_queue import OwnPlaces
+from svc.ids import new_id
 from svc.inference.catalog import Model
 from svc.inference.media_engines import MediaEngines
 from svc.inference.model_call import Engines, ModelCall, Payer
@@ -26,11 +28,12 @@ from svc.server.sse import Interrupt
 from svc.shapes import Shape
 
 # What a tool may need: a session, the operator's permission to fetch, a model for images or for speech, a search
-# engine.
-Need = Literal["session", "fetch", "image", "speech", "search"]
+# engine, the extra `python`.
+Need = Literal["session", "fetch", "image", "speech", "search", "python"]
 Function = Callable[..., Awaitable[Any]]
 SERVICE = "service"  # the source of the service's own tools
 RESULT_BYTES = 32 * 1024
+_INNER_RESULT_BYTES = 4 * 1024
 _CUT = "\n[This result is longer. It is cut here.]"
 
 
@@ -44,7 +47,8 @@ class ToolContext:
 
     `places` limit the calls at once. `paid_calls` grows. `also` is written with each of their settlements. `interrupt`
     is that of the run or the answer.
-    `on_fault` receives the exception of a bug in a tool; the model sees only its class.
+    `on_fault` receives the exception of a bug in a tool; the model sees only its class. `sandbox` runs Python.
+    `on_inner_step` receives a `tool_call` and a `tool_result` for each call that the code of run_python makes.
     """
 
     tools: "Mapping[str, AgentTool]"
@@ -58,6 +62,8 @@ class ToolContext:
     also: Callable[[sqlite3.Connection], None]
     interrupt: Interrupt
     on_fault: Callable[[BaseException], None]
+    sandbox: ProcessPool
+    on_inner_step: Callable[[dict[str, Any]], None]
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Return the result of the tool `name`, a value for JSON. Raises ToolFailure.
@@ -69,7 +75,24 @@ class ToolContext:
                 written = await self._written(name, arguments)
         except TimeoutError:
             raise ToolFailure("The service is busy with the tools of others. Try again in a few seconds.") from None
-        return orjson.loads(written) if self.tools[name].cuts_itself else _cut(written)
+        return orjson.loads(written) if self.tools[name].cuts_itself else _cut(written, RESULT_BYTES)
+
+    async def call_inner(self, name: str, arguments: dict[str, Any]) -> bytes:
+        """Call a tool within another one, in the place of that one. Return the whole result as JSON.
+
+        Raises what `call` raises. The steps are cut more than results are, because there may be a hundred.
+        """
+        step = {"id": new_id("call", self.engines.clock()), "name": name}
+        self.on_inner_step({"type": "tool_call", **step, "arguments": arguments})
+        try:
+            written = await self._written(name, arguments)
+        except (ApiError, ToolFailure) as failure:
+            result = _cut_text(str(failure), _INNER_RESULT_BYTES)
+            self.on_inner_step({"type": "tool_result", **step, "ok": False, "result": result})
+            raise
+        result = _cut(written, _INNER_RESULT_BYTES)
+        self.on_inner_step({"type": "tool_result", **step, "ok": True, "result": result})
+        return written
 
     async def _written(self, name: str, arguments: dict[str, Any]) -> bytes:
         """Return the result as JSON. Raises what `call` raises."""
@@ -81,7 +104,8 @@ class ToolContext:
         except (ApiError, ValueError, ToolFailure) as error:
             if isinstance(error, ApiError) and error.status == 402 and self.home.run_id is not None:
                 raise
-            raise ToolFailure(_cut_text(str(error))) from None
+            text = str(error)
+            raise ToolFailure(text if tool.cuts_itself else _cut_text(text, RESULT_BYTES)) from None
         except Exception as error:
             self.on_fault(error)
             raise ToolFailure(f"The tool failed ({type(error).__name__}).") from None
@@ -144,19 +168,19 @@ class AgentTool:
         return {name: shape.check(arguments.get(name), name) for name, shape in self.arguments.items()}
 
 
-def _cut(written: bytes) -> Any:
-    """Return a result that is given as JSON. One beyond RESULT_BYTES becomes a text that says that it is cut."""
-    if len(written) > RESULT_BYTES and not written.startswith(b'"'):
-        return _cut_text(written.decode())
+def _cut(written: bytes, most_bytes: int) -> Any:
+    """Return a result that is given as JSON. One beyond `most_bytes` becomes a text that says that it is cut."""
+    if len(written) > most_bytes and not written.startswith(b'"'):
+        return _cut_text(written.decode(), most_bytes)
     value = orjson.loads(written)
-    return _cut_text(value) if isinstance(value, str) else value
+    return _cut_text(value, most_bytes) if isinstance(value, str) else value
 
 
-def _cut_text(text: str) -> str:
+def _cut_text(text: str, most_bytes: int) -> str:
     encoded = text.encode("utf-8", "replace")
-    if len(encoded) <= RESULT_BYTES:
+    if len(encoded) <= most_bytes:
         return text
-    return encoded[: RESULT_BYTES - len(_CUT)].decode("utf-8", "ignore") + _CUT
+    return encoded[: most_bytes - len(_CUT)].decode("utf-8", "ignore") + _CUT
 
 
 TOOLS: dict[str, AgentTool] = {}

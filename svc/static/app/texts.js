@@ -650,6 +650,7 @@ export const texts = {
       search_memory: "Search memory",
       search_web: "Search the web",
       fetch_url: "Read a web page",
+      run_python: "Run Python",
     },
   },
   media: {

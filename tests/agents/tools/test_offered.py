@@ -13,5 +13,5 @@ def test_tool_is_offered_only_if_its_need_is_met() -> None:
     always = {name for name, tool in TOOLS.items() if tool.needs is None}
     assert offered() == always >= {"calculate", "read_artifact"}
     assert (offered("session") - always, offered("fetch") - always) == ({"search_memory"}, {"fetch_url"})
-    assert offered("search") - always == {"search_web"}
+    assert (offered("search") - always, offered("python") - always) == ({"search_web"}, {"run_python"})
     assert (offered("image") - always, offered("speech") - always) == ({"generate_image"}, {"generate_audio"})

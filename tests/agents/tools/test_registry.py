@@ -31,6 +31,7 @@ AVAILABLE = {
     "speech": "always; these two have a price",
     "session": "with a session, not with an API key",
     "fetch": "with `SVC_AGENT_FETCH=1`, or `[search]` in the catalog",
+    "python": "with the extra `python`",
     "search": "with `[search]` in the catalog, which may set a price",
 }
 
