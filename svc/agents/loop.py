@@ -97,8 +97,7 @@ async def run(
 
     `inner_steps`, which a call has made itself, come before its result, `within` it. `messages` is extended.
     `progress.output` is set when the model answers; it stays None if `max_steps` are used up.
-    Raises ApiError if the model fails. `interrupt` ends the run if one answer takes over STEP_SECONDS, or the run over
-    RUN_SECONDS.
+    `interrupt` ends the run if an answer takes over STEP_SECONDS, or the run over RUN_SECONDS. Raises ApiError.
     """
     loop = asyncio.get_running_loop()
     run_ends = loop.time() + RUN_SECONDS
