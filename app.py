@@ -323,6 +323,7 @@ def _first_use(config: Config) -> Iterator[Callable[[], object]]:
 async def _reload(state: State) -> dict[str, list[str]]:
     """Read the catalog again, and log and return errors and notes. If it is invalid, models and groups stay."""
     if state.config.catalog is None or state.drain.draining:
+        await state.local_models.reload()
         return {"errors": [], "notes": []}
     catalog = state.models.catalog
     try:
@@ -332,6 +333,7 @@ async def _reload(state: State) -> dict[str, list[str]]:
         return {"errors": [str(error)], "notes": []}
     catalog.start()
     state.engines.field_support.forget()
+    await state.local_models.reload()
     found = catalog_notes.notes(catalog, await state.db.heavy_read(accounts.groups_in_use))
     notes = [f"{note.about}: {note.text}" for note in found]
     state.log("catalog", message="the catalog was read again", notes=notes)

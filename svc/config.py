@@ -92,6 +92,7 @@ class Config:
     log_fd: int = 2
     argon2_memory_kib: int = 19456
     argon2_time_cost: int = 2
+    local_helper: tuple[str, ...] = ()  # the command that runs a GGUF file; (): svc/inference/local/helper.py
     # (host, port, account id) -> addresses; None: the system's resolver
     resolve: Callable[[str, int, str], Awaitable[Iterable[str]]] | None = None
 

@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -14,13 +14,15 @@ from svc import groups
 from svc.billing.prices import PRICES, REQUIRED_PRICES, dearer
 from svc.errors import StartError, UpstreamFault
 from svc.groups import Group, Groups
-from svc.inference.servers import Servers
+from svc.inference.file_names import file_of, path_to
+from svc.inference.local.files import LocalSettings
+from svc.inference.servers import OnDemand, Servers
 from svc.outbound.addresses import checked_url
 from svc.outbound.client import Headers, RequestHead
 from svc.outbound.errors import InvalidURL
 from svc.shapes import Shape, integer, matching, one_of, refusal
 
-BUILTIN = "builtin"
+BUILTIN, LOCAL = "builtin", "local"  # LOCAL: of GGUF files on this machine
 # The default ports of model servers.
 LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 CAPABILITIES = ("vision", "tools")
@@ -28,7 +30,6 @@ CAPABILITIES = ("vision", "tools")
 APIS = ("chat", "responses", "messages")
 MODEL_NAME_LENGTH = 300
 _URL_LENGTH = 2_000
-_PATH = r"(?i)(?:[~.]{0,2}[/\\]|[A-Za-z]:[/\\])(?:.*[/\\])?([^/\\]+\.(?:gguf|llamafile))"
 _LIST_SECONDS = 60.0
 _FAILED_LIST_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 2.0  # of a request for a provider's list
@@ -41,23 +42,6 @@ ListedModels = Mapping[str, int | None]
 def is_model_name(value: Any) -> TypeGuard[str]:
     """Return whether `value` can be a provider's own name for a model: it goes into ids, records and lists."""
     return isinstance(value, str) and 0 < len(value) <= MODEL_NAME_LENGTH and value.isprintable()
-
-
-def file_of(name: str) -> str | None:
-    """Return the name of the file if a model's name is the path of one, as llama.cpp lists it, else None."""
-    found = re.fullmatch(_PATH, name)
-    return found[1] if found else None
-
-
-def is_file(name: str) -> bool:
-    """Return whether a name may be that of a file whose path a model server lists."""
-    return file_of(f"/{name}") == name
-
-
-def path_to(file: str, names: Iterable[str]) -> str | None:
-    """Return the one path among `names` that ends with this name of a file, or None."""
-    paths = [name for name in names if file_of(name) == file] if is_file(file) else []
-    return paths[0] if len(paths) == 1 else None
 
 
 def listed_models(provider: "Provider", listed: ListedModels) -> "list[Model]":
@@ -110,8 +94,8 @@ class Provider:
     `byok` means that it belongs to the user `account_id`. `configured` is False for a local server that is only looked
     for. `listed_prices` are those of the models that the server lists, in micros per million tokens.
     `cache_control`, `extra_fields` and `api` are for these models. With several `base_urls`, `base_url` is the first,
-    and each of the `servers` is a provider with one of them. `heads` keeps those of its requests: to make one takes 7 %
-    of a free chat's CPU.
+    and each of the `servers` is a provider with one of them. One `on_demand` has no address. `heads` keeps those of its
+    requests: to make one takes 7 % of a free chat's CPU.
     """
 
     name: str
@@ -126,6 +110,7 @@ class Provider:
     extra_fields: frozenset[str] = frozenset()
     api: str = "chat"
     base_urls: tuple[str, ...] = ()
+    on_demand: "OnDemand[Provider] | None" = field(default=None, repr=False, compare=False)
     servers: "Servers[Provider] | None" = field(init=False, default=None, repr=False, compare=False)
     heads: dict[tuple[str, bytes, Headers], RequestHead] = field(
         init=False, default_factory=dict, repr=False, compare=False
@@ -209,6 +194,8 @@ class Model:
             "provider": self.owner,
             "byok": self.byok,
         }
+        if self.provider is not None and self.provider.on_demand is not None:
+            entry["state"] = self.provider.on_demand.state
         return {**entry, "alias_of": self.id} if alias else entry
 
     def dearer_than(self, other: "Model") -> bool:
@@ -218,7 +205,7 @@ class Model:
 
 class Offer(NamedTuple):
     """The models, the providers that list their own models, the default model, and the groups and the search engine if
-    there are any. `hearing_folder` has another built-in model for speech recognition.
+    there are any. `hearing_folder` has another built-in model for speech recognition. `local` is for GGUF files.
     """
 
     models: list[Model]
@@ -227,6 +214,7 @@ class Offer(NamedTuple):
     groups: Groups | None = None
     search: Model | None = None
     hearing_folder: Path | None = None
+    local: LocalSettings = LocalSettings()
 
 
 @dataclass
@@ -247,6 +235,10 @@ class _Listed:
         return model
 
 
+def _by_name(models: list[Model]) -> dict[str, Model]:
+    return {name: model for model in models for name in (model.id, *model.aliases)}
+
+
 class Catalog:
     """Finds models by id or alias. `ask(provider)` fetches the names of a provider's models and their context lengths.
 
@@ -257,11 +249,12 @@ class Catalog:
         self._ask = ask
         self.created = created
         self._listed: dict[str, _Listed] = {}
+        self._local: list[Model] = []
         self.load(offer)
 
     def load(self, offer: Offer) -> None:
         """Offer this. Unchanged providers keep their lists; running calls keep their prices. Raises StartError."""
-        by_name = {name: model for model in offer.models for name in (model.id, *model.aliases)}
+        by_name = _by_name([*offer.models, *offer.local.models.values()])
         names = {BUILTIN, *(model.owner for model in offer.models)}
         listed: dict[str, _Listed] = {}
         # A configured provider replaces a local server of the same name.
@@ -274,15 +267,23 @@ class Catalog:
         references += [(model.fallback, f"fallback of {model.id}", model.kind) for model in offer.models]
         for model_id, place, kind in references:
             model = by_name.get(model_id or "")
-            if model is None and model_id and model_id.partition("/")[0] not in listed:
+            if model is None and model_id and model_id.partition("/")[0] not in (*listed, LOCAL):
                 raise StartError(f"the catalog: there is no model {model_id!r}, the {place}")
             if model is not None and model.kind != kind:
                 raise StartError(f"the catalog: {model_id!r}, the {place}, is for {model.kind}, not for {kind}")
         for name, one in self._listed.items():
             if one.asking and listed.get(name) is not one:
                 one.asking.cancel()
-        self._models, _, self.default_model, self.groups, self.search, self.hearing_folder = offer
-        self._by_name, self._names, self._listed = by_name, names, listed
+        self._own_models, _, self._chosen_model, self.groups, self.search, self.hearing_folder, self.local = offer
+        self._names, self._listed = names, listed
+        self.offer_local(self._local)
+
+    def offer_local(self, models: "list[Model]") -> None:
+        """Offer the models of these files as well. The first one is the default model if the catalog names none."""
+        self._local = models
+        self._models = self._own_models + models
+        self._by_name = _by_name(models) | _by_name(self._own_models)
+        self.default_model = self._chosen_model or next((model.id for model in models), None)
 
     def start(self) -> None:
         for listed in self._listed.values():
@@ -296,7 +297,7 @@ class Catalog:
 
     def has_provider(self, name: str) -> bool:
         """Return whether the operator uses this name for a provider, so that no user may."""
-        return name in self._names
+        return name in self._names or (name == LOCAL and bool(self._local))
 
     def first(self, kind: str, group: Group | None = None) -> Model | None:
         """Return the model for `kind` if a request names none: the operator's first, else the first built-in one."""
@@ -316,13 +317,14 @@ class Catalog:
 
     def servers(self) -> list[tuple[Provider, bool]]:
         """Return the operator's model servers and the local ones that answer, each with whether it lists its models."""
-        own = {model.provider.name: (model.provider, False) for model in self._models if model.provider}
+        own = {model.provider.name: (model.provider, False) for model in self._own_models if model.provider}
         listed = (one for one in self._listed.values() if one.provider.configured or one.models)
         return [*own.values(), *((one.provider, True) for one in listed)]
 
     def offered(self) -> list[tuple[Model, str]]:
-        """Return the known models, each with where it is from: `builtin`, `catalog`, or `listed` by its server."""
-        own = [(model, "catalog" if model.provider else BUILTIN) for model in self._models]
+        """Return the known models, each with its source: `builtin`, `catalog`, `local`, or `listed` by its server."""
+        own = [(model, "catalog" if model.provider else BUILTIN) for model in self._own_models]
+        own += [(model, LOCAL) for model in self._local]
         return [*own, *((model, "listed") for one in self._listed.values() for model in one.models.values())]
 
     def dearer_fallbacks(self) -> list[tuple[str, str]]:

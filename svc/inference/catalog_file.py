@@ -12,9 +12,10 @@ from svc.builtin.hearing import MODEL_FILES
 from svc.config import Config
 from svc.errors import ApiError, StartError
 from svc.inference import catalog
-from svc.inference.catalog import BUILTIN, LOCAL_SERVERS, Model, Offer, Provider
+from svc.inference.catalog import BUILTIN, LOCAL, LOCAL_SERVERS, Model, Offer, Provider
 from svc.inference.chat_request import check_extra_field
 from svc.inference.efforts import EFFORTS
+from svc.inference.local.files import SUFFIX, LocalSettings
 from svc.inference.passed_fields import HOSTED_TOOLS
 from svc.inference.web_search import ENGINES, PRICE, search_model
 from svc.shapes import Shape, boolean, filled, integer, list_of, mapping, number, one_of, required
@@ -24,6 +25,15 @@ D = TypeVar("D")
 _MICROS = integer(0, 10**12)
 _TABLES = list_of(mapping)
 _MOST_SERVERS = 64
+_LOCAL_SHAPES: dict[str, Shape[Any]] = {
+    "folder": filled,
+    "context_length": catalog.CONTEXT_LENGTH,
+    "parallel": integer(1, 64),
+    "threads": integer(1, 1024),
+    "gpu_layers": integer(0, 10_000),
+    "idle_seconds": number(1, 10**9),
+    "memory_bytes": integer(1, 10**15),
+}
 
 
 def on_offer(config: Config) -> Offer:
@@ -63,7 +73,7 @@ def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
 
 
 def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
-    known = ("default_model", "providers", "access", "groups", "search", "hearing")
+    known = ("default_model", "providers", "access", "groups", "search", "hearing", "local")
     groups.check_keys(document, "the file", known)
     models: list[Model] = []
     listed: list[Provider] = []
@@ -74,14 +84,16 @@ def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
             models += [_model(entry, provider) for entry in required(table, "models", _TABLES, provider.name)]
         else:
             listed.append(provider)
-    aliases = (alias for model in models for alias in model.aliases)
-    for listing in ((table["name"] for table in tables), (model.id for model in models), aliases):
+    local = _local(_optional(document, LOCAL, mapping, {}, "the file"))
+    named = [*models, *local.models.values()]
+    aliases = (alias for model in named for alias in model.aliases)
+    for listing in ((table["name"] for table in tables), (model.id for model in named), aliases):
         for name, times in Counter(listing).items():
             if times > 1:
                 raise ValueError(f"{name!r} is used twice")
     default_model = _optional(document, "default_model", filled, None, "the file")
     found_groups, search = groups.parse(document), _search(document, environ)
-    return Offer(models, listed, default_model, found_groups, search, _hearing_folder(document))
+    return Offer(models, listed, default_model, found_groups, search, _hearing_folder(document), local)
 
 
 def _search(document: dict[str, Any], environ: Mapping[str, str]) -> Model | None:
@@ -125,6 +137,27 @@ def _hearing_folder(document: dict[str, Any]) -> Path | None:
             f"hearing.folder: {folder} is no CTranslate2 Whisper model, it has no {' and no '.join(missing)}"
         )
     return folder
+
+
+def _local(table: dict[str, Any]) -> LocalSettings:
+    """Return what `[local]` and `[[local.models]]` say about GGUF files. Raises ValueError."""
+    groups.check_keys(table, LOCAL, (*_LOCAL_SHAPES, "models"))
+    found = {
+        name: shape.check(table[name], f"{LOCAL}.{name}") for name, shape in _LOCAL_SHAPES.items() if name in table
+    }
+    models: dict[str, Model] = {}
+    for entry in _optional(table, "models", _TABLES, [], LOCAL):
+        file = required(entry, "file", filled, f"{LOCAL}, a model")
+        if not file.lower().endswith(SUFFIX) or "/" in file:
+            raise ValueError(f"{LOCAL}: file must be the name of a file that ends in {SUFFIX}, not {file!r}")
+        if file.lower() in models:
+            raise ValueError(f"{file!r} is used twice")
+        named = {"id": file[: -len(SUFFIX)], **{key: value for key, value in entry.items() if key != "file"}}
+        models[file.lower()] = model = _model(named, Provider(LOCAL, ""))
+        if model.kind != "chat":
+            raise ValueError(f"{model.id}: GGUF files are chat models")
+    folder = Path(found.pop("folder")).expanduser() if "folder" in found else None
+    return LocalSettings(folder, models=models, **found)
 
 
 def _provider(table: dict[str, Any], place: str, environ: Mapping[str, str]) -> Provider:

@@ -19,7 +19,7 @@ from svc.inference import cache_marks, servers, upstream
 from svc.inference.answer import chunk_writer, raw_answer, too_long
 from svc.inference.answer.passed import Passed, PassedAnswer
 from svc.inference.answer.token_usage import input_tokens
-from svc.inference.catalog import Model
+from svc.inference.catalog import Model, Provider
 from svc.inference.chat_request import Ignored, for_operator, with_named_limit
 from svc.inference.model_call import Bill, Engines, ModelCall, Payer
 from svc.inference.passed_request import PassedRequest
@@ -339,28 +339,38 @@ class ChatCall(ModelCall):
 
     async def _begin(self, model: Model) -> tuple[EngineAnswer, RawChunks | None]:
         """Return the answer of `model` and its first chunks. Raises UpstreamFault, ApiError."""
-        sent = self._sent
         answer: EngineAnswer
         if model.provider is None:
             self._note_reached()
-            answer = raw_answer.BuiltinAnswer(provider.chat(model.name, sent.with_limits(model), self._engines.clock))
+            chunks = provider.chat(model.name, self._sent.with_limits(model), self._engines.clock)
+            answer = raw_answer.BuiltinAnswer(chunks)
+        elif model.provider.on_demand is None:
+            answer = await self._ask(model, self.server_of(model.provider))
         else:
-            way, written = self._engines.way_to(model.provider), await sent.json_for(model)
-            server = self.server_of(model.provider)
-            sending = (self.streams, self._note_reached, model.api)
-            if sent.passes_answer_of(model):
-                shown_as, headers = self.chunk_writer.head["model"], sent.headers
-                answer = await upstream.chat(way, server, written, *sending, shown_as=shown_as, headers=headers)
-            else:
-                stops = stops_of(self._body) if model.api != "chat" else ()
-                answer = await upstream.chat(way, server, written, *sending, stops)
+            server, release = await model.provider.on_demand.take(self._payer.account_id)
+            try:
+                answer = await self._ask(model, server)
+            except BaseException:
+                release()
+                raise
+            answer.on_close = release
         try:
             raws = await answer.more()
         except BaseException:
             await answer.aclose()
             raise
-        sent.accepted(model, raws is not None)
+        self._sent.accepted(model, raws is not None)
         return answer, raws
+
+    async def _ask(self, model: Model, server: Provider) -> raw_answer.RawAnswer:
+        sent = self._sent
+        way, written = self._engines.way_to(server), await sent.json_for(model)
+        sending = (self.streams, self._note_reached, model.api)
+        if sent.passes_answer_of(model):
+            shown_as, headers = self.chunk_writer.head["model"], sent.headers
+            return await upstream.chat(way, server, written, *sending, shown_as=shown_as, headers=headers)
+        stops = stops_of(self._body) if model.api != "chat" else ()
+        return await upstream.chat(way, server, written, *sending, stops)
 
     def can_ask(self, fallback: Model) -> bool:
         return self._sent.can_travel(fallback)

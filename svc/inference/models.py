@@ -20,11 +20,10 @@ from svc.inference.catalog import (
     ListedModels,
     Model,
     Provider,
-    is_file,
     is_model_name,
     listed_models,
-    path_to,
 )
+from svc.inference.file_names import is_file, path_to
 from svc.inference.server_formats import probe
 from svc.outbound.client import Outbound
 

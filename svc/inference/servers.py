@@ -5,7 +5,7 @@ ranked() -> by rendezvous hash of the call's key, so that a conversation finds i
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 from svc.errors import UpstreamFault
@@ -31,6 +31,18 @@ class AtOneAddress(Protocol):
 
 
 S = TypeVar("S", bound=AtOneAddress)
+_S = TypeVar("_S", bound=AtOneAddress, covariant=True)
+
+
+class OnDemand(Protocol[_S]):
+    """A server that runs only while it is needed, and answers few calls at once."""
+
+    @property
+    def state(self) -> str: ...
+
+    async def take(self, account_id: str) -> tuple[_S, Callable[[], None]]:
+        """Wait for a turn. Return the server, and the function to call after the answer."""
+        ...
 
 
 class Servers(Generic[S]):

@@ -16,6 +16,7 @@ from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
 from svc.inference.formats.request import Translated
 from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.inference.images import check_documents, check_files, check_images, reads_images
+from svc.inference.local.files import STATES
 from svc.inference.passed_request import PassedRequest
 from svc.routes.completion import (
     BODY_BYTES,
@@ -89,6 +90,7 @@ _MODEL = json_object(
     ),
     provider=string.about("`builtin`, a model server of the operator, or one of the caller's providers.", "builtin"),
     byok=boolean.about("Whether requests use the caller's own key at a provider.", False),
+    state=one_of(*STATES).about("Only for a GGUF file on this machine. The first request loads it.").optional(),
     alias_of=string.about("For an alias: the id of its model. Answers name this id.").optional(),
 )
 _PAID = {"input_micros_per_million_tokens": 500000, "output_micros_per_million_tokens": 1500000}

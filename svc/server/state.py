@@ -30,6 +30,7 @@ from svc.inference.catalog_file import on_offer
 from svc.inference.claim import Claims
 from svc.inference.field_support import FieldSupport
 from svc.inference.formats.item_memory import ItemMemory
+from svc.inference.local.models import LocalModels
 from svc.inference.media_engines import MediaEngines, Slots
 from svc.inference.model_call import Engines
 from svc.inference.models import Models
@@ -145,6 +146,9 @@ class State:
         for pool in self.process_pools.values():
             stack.push_async_callback(pool.close)
         hearing = Hearing(listener, measurer)
+        self.local_models = LocalModels(config, catalog, self.log)
+        stack.push_async_callback(self.local_models.close)
+        await self.local_models.start()
         self.media = MediaEngines(self.engines, painter, Voice(speaker), hearing, self.folder.path)
         self.started_at = config.monotonic()
 

@@ -15,7 +15,6 @@ from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import catalog as catalog_module
 from svc.inference import catalog_file
 from svc.inference.catalog import (
-    LOCAL_SERVERS,
     PRICES,
     REQUIRED_PRICES,
     Catalog,

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import math
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
 
 import orjson
@@ -63,6 +63,7 @@ class RawAnswer:
     """
 
     _repeats: Repeats
+    on_close: Callable[[], None] | None = None
 
     def __init__(
         self, reply: Reply, provider: Provider, reader: Reader | None = None, passed_events: PassedEvents | None = None
@@ -102,6 +103,9 @@ class RawAnswer:
 
     def aclose(self) -> Awaitable[None]:
         """Abort the request unless the answer has ended."""
+        if self.on_close is not None:
+            self.on_close()
+            self.on_close = None
         return self._reply.aclose()
 
     def _read(self, data: bytes) -> list[RawChunk]:
