@@ -189,6 +189,7 @@ LATE = {
     "faster_whisper": "the same",
     "numpy": "the same",
     "pydantic_monty": "the same",
+    "xllamacpp": "the same",
 }
 
 

@@ -12,9 +12,10 @@ from tests.support.cases import each
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+SERVICE = PROJECT["dependencies"] + EXTRAS["voice"] + EXTRAS["documents"] + EXTRAS["local"]
 LOCKS = {
-    "svc/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"] + EXTRAS["documents"],
-    "tests/requirements.lock": PROJECT["dependencies"] + EXTRAS["voice"] + EXTRAS["documents"] + EXTRAS["test"],
+    "svc/requirements.lock": SERVICE,
+    "tests/requirements.lock": SERVICE + EXTRAS["test"],
     "tests/clients/requirements.lock": (ROOT / "tests/clients/requirements.in").read_text().split(),
 }
 

@@ -38,6 +38,8 @@ from svc.inference import upstream, web_search
 from svc.inference.catalog import Model, Provider
 from svc.inference.catalog_file import on_offer
 from svc.inference.effort_needs import ADVICE
+from svc.inference.local.files import scan
+from svc.inference.local.models import INSTALL, is_installed
 from svc.inference.providers import count_sealed
 from svc.inference.server_formats import probe
 from svc.log import Log
@@ -115,6 +117,7 @@ async def examine(config: Config) -> list[Finding]:
             checks += _model_servers(config, outbound)
             if catalog.search is not None:
                 checks.append((f"search engine {catalog.search.name}", _search(outbound, catalog.search)))
+            notes += await asyncio.to_thread(_local_models, config, catalog.local.folder_in(config.data_dir))
             notes += catalog_notes.notes(catalog, _groups_in_use(config))
             notes += [Finding("look", f"model {id}", ADVICE) for id in await asyncio.to_thread(_refusing_tools, config)]
         except StartError as error:
@@ -259,6 +262,18 @@ def _model_servers(config: Config, outbound: Outbound) -> Iterator[tuple[str, Aw
         for provider, own in named.items()
         for server in provider.servers or (provider,)
     )
+
+
+def _local_models(config: Config, folder: Path) -> list[Finding]:
+    """Return what is wrong with the GGUF files, as far as the running server knows it."""
+    found: list[Finding] = []
+    if not is_installed(config) and any(scan(folder, {}).values()):
+        found.append(Finding("look", "local models", f"the files in {folder} are not used. To use them, {INSTALL}"))
+    with contextlib.suppress(OSError, ValueError):  # `_port` reports a server that does not answer
+        models = (status.ask(config.data_dir) or {}).get("local_models", ())
+        failed = (one for one in models if one["state"] == "failed")
+        found += [Finding("wrong", f"model {one['id']}", " | ".join(one["error"].splitlines())) for one in failed]
+    return found
 
 
 def _refusing_tools(config: Config) -> list[str]:

@@ -19,7 +19,7 @@ from svc.server import status
 
 _MIB = 1024**2
 _SUGGESTED = (
-    ("Qwen3-0.6B-Q8_0", "Qwen/Qwen3-0.6B-GGUF", "0.6 GB", "2.5 GB"),
+    ("Qwen3-0.6B-Q8_0", "Qwen/Qwen3-0.6B-GGUF", "0.6 GB", "3 GB"),
     ("Qwen3-1.7B-Q8_0", "Qwen/Qwen3-1.7B-GGUF", "1.8 GB", "4 GB"),
     ("Qwen3-4B-Q4_K_M", "Qwen/Qwen3-4B-GGUF", "2.5 GB", "5.5 GB"),
     ("Qwen3-8B-Q4_K_M", "Qwen/Qwen3-8B-GGUF", "5.0 GB", "8 GB"),

@@ -58,6 +58,10 @@ def _status(config: Config, options: argparse.Namespace) -> None:
         skipped = ", skipped" if one["skipped"] else ""
         text = f"{one['provider']} at {one['server']}: {one['calls']} calls, {one['failures']} failures{skipped}"
         print(f"{'model server':24}{printable(text)}")
+    for one in found.get("local_models", ()):
+        size = f", {one['used_bytes'] >> 20:,} MiB of memory" if one["used_bytes"] else ""
+        for line in (f"{one['id']}: {one['state']}{size}", *(one["error"] or "").splitlines()):
+            print(f"{'local model':24}{printable(line)}")
     print(f"{'held for calls':24}{dollars(sums['held_micros'])} in {sums['holds']} holds")
     print(f"{'owed to accounts':24}{dollars(sums['balance_micros'])} in {sums['wallets']} wallets")
 

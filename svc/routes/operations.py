@@ -47,7 +47,9 @@ _MODEL = json_object(
     "CatalogModel",
     id=string.about(example="openai/gpt-5"),
     kind=one_of(*PRICES),
-    source=one_of("catalog", "builtin", "listed").about("`listed`: the model server lists it."),
+    source=one_of("catalog", "builtin", "local", "listed").about(
+        "`local`: a GGUF file of this machine. `listed`: the model server lists it."
+    ),
     pricing=PRICING.about(example={"input_micros_per_million_tokens": 0, "output_micros_per_million_tokens": 0}),
     fallback=nullable(string).about(example=None),
     aliases=_NAMES.about(example=["gpt-5"]),

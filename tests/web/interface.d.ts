@@ -65,7 +65,7 @@ interface Interface {
     show(id: string): Promise<Api.RunWithEvents>;
     stop(id: string): Promise<unknown>;
   };
-  models: { list(): Promise<Api.Model[]> };
+  models: { show(id: string): Promise<Api.Model>; list(): Promise<Api.Model[]> };
   media: {
     draw(body: Api.ImageRequest, options?: Options): Promise<Api.ImageList>;
     speak(body: Api.AudioRequest, options?: Options): Promise<{ blob: Blob; seconds: number; truncated: boolean }>;
@@ -114,6 +114,11 @@ interface Administration {
     close(id: string): Promise<Api.InboxConversationWithMessages>;
   };
   status(): Promise<Api.Status>;
+  models: {
+    list(): Promise<Api.LocalModels>;
+    add(body: Api.AddModelRequest): Promise<Api.LocalModels>;
+    remove(name: string): Promise<null>;
+  };
   catalog(): Promise<Api.Catalog>;
   reload(): Promise<Api.Reloaded>;
   backup(): Promise<Api.Backups>;

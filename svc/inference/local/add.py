@@ -39,6 +39,10 @@ class NotAdded(Exception):
     """The file cannot be added; the text says why."""
 
 
+class NameTaken(NotAdded):
+    """There is a model of this name."""
+
+
 class _Unfinished(NotAdded):
     """What has arrived is kept, and the same command continues it."""
 
@@ -86,7 +90,7 @@ def wanted(source: str, folder: Path, name: str | None, sha256: str | None, **op
     known = file_named(folder, name)
     order = Wanted(source, known or folder / f"{name}{SUFFIX}", sha256, **options)
     if known and not order.replace:
-        raise NotAdded(f"there is a model {name!r} already: replace it, or choose another name")
+        raise NameTaken(f"there is a model {name!r} already: replace it, or choose another name")
     return order
 
 

@@ -23,8 +23,8 @@ _FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<
 class LocalSettings(NamedTuple):
     """`[local]` of the catalog. `models` are those of `[[local.models]]` by the lower-case names of their files.
 
-    None for `folder` is `<data>/models`, for `threads` all cores less one, for `gpu_layers` what fits on the GPU, and
-    for `memory_bytes` half of the machine's memory.
+    Without a `folder` it is `<data>/models`. Without `threads` they are all cores less one, and without `gpu_layers`
+    what fits on the GPU. Without `memory_bytes` it is half of the machine's memory.
     """
 
     folder: Path | None = None

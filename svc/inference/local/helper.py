@@ -1,4 +1,4 @@
-"""llama.cpp's server for one GGUF file, in a process of its own: `python -m svc.inference.local.helper`.
+"""llama.cpp's server for one GGUF file, in a helper process: `python -m svc.inference.local.helper`.
 
 the settings as a JSON line on stdin -> the model is loaded -> the port as a line on stdout -> requests over HTTP
 The process ends with the service: by a signal of Linux, elsewhere when stdin is closed.

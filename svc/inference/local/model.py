@@ -228,7 +228,7 @@ class LocalModel:
             "key": key,
             "context_length": self.model.context_length,
             "parallel": settings.parallel,
-            "threads": settings.threads or max((os.cpu_count() or 2) - 1, 1),
+            "threads": settings.threads or max(os.sysconf("SC_NPROCESSORS_ONLN") - 1, 1),
             "gpu_layers": settings.gpu_layers,
         }
         process = await asyncio.create_subprocess_exec(

@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from svc.config import Config
@@ -34,9 +35,9 @@ class LocalModels:
         self._ticking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Offer what is there now, and look for changes from now on."""
+        """Offer the files of the folder, and look for changes from now on."""
+        await self.scan()
         if is_installed(self._config):
-            await self.scan()
             self._ticking = asyncio.create_task(self._tick())
         elif found := [name for name, one in (await self._listed()).items() if one]:
             self._log("local_models", level="warning", message=f"{found[0]} cannot be used: {INSTALL}")
@@ -51,11 +52,12 @@ class LocalModels:
         """Use the settings of the catalog as it is now, and try again what has failed."""
         for model in self._models.values():
             model.forget_failure()
-        if self._ticking is not None:
-            await self.scan()
+        await self.scan()
 
     async def scan(self) -> None:
-        """Offer the files that are in the folder now."""
+        """Offer the files that are in the folder now, if they can be run."""
+        if not is_installed(self._config):
+            return
         async with self._scanning:
             found, settings = await self._listed(), self._catalog.local
             if found == self._files and settings == self._settings:
@@ -75,13 +77,9 @@ class LocalModels:
                 self._old.add(model)
             self._catalog.offer_local([model.model for model in self._models.values()])
 
-    async def remove(self, model_name: str) -> None:
-        """Delete the file of a model. Raises KeyError if there is none."""
-        model = next(iter(one for one in self._models.values() if one.file.name == model_name), None)
-        if model is None:
-            raise KeyError(model_name)
-        await asyncio.to_thread(model.file.path.unlink, missing_ok=True)
-        await self.scan()
+    @property
+    def folder(self) -> Path:
+        return self._catalog.local.folder_in(self._config.data_dir)
 
     def listing(self) -> list[dict[str, Any]]:
         """Return the models with their states, for administrators and `svc status`."""
@@ -101,7 +99,7 @@ class LocalModels:
         return LocalModel(file, settings, self._command, self._make_room, self._config.monotonic)
 
     async def _listed(self) -> dict[str, ModelFile | None]:
-        return await asyncio.to_thread(scan, self._catalog.local.folder_in(self._config.data_dir), self._files)
+        return await asyncio.to_thread(scan, self.folder, self._files)
 
     def _running(self) -> Iterator[LocalModel]:
         self._old = {model for model in self._old if model.is_running}

@@ -484,6 +484,7 @@ export const api = {
     stop: (id) => post(`/v1/agents/runs/${segment(id)}/stop`, {}),
   },
   models: {
+    show: (id) => get(`/v1/models/${segment(id)}`),
     list: async () => (await get("/v1/models")).data.filter((model) => !model.alias_of),
   },
   media: {

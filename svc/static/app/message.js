@@ -7,6 +7,7 @@ import { hasParts, split } from "./content.js";
 import { bytes, cost as dollars, duration, modelName } from "./format.js";
 import { html, memo } from "./html.js";
 import { Icon } from "./icons.js";
+import { LoadingModel } from "./loading-model.js";
 import { Markdown } from "./markdown.js";
 import { whenVisible } from "./viewport.js";
 import { Picture } from "./picture.js";
@@ -239,7 +240,9 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
     ${
       begun.value
         ? (live || text) && html`<${Markdown} text=${text} />`
-        : !thought && html`<p class="dots" aria-hidden="true"><i></i><i></i><i></i></p>`
+        : !thought &&
+          html`<p class="dots" aria-hidden="true"><i></i><i></i><i></i></p>
+            ${live && html`<${LoadingModel} model=${live.model.value} />`}`
     }
     ${live?.isLost.value && html`<p class="ending" role="status">${t.reconnecting}</p>`}
     ${

@@ -171,6 +171,7 @@ export const texts = {
     thinking: "Thinking…",
     thought: "Reasoning",
     writing: "Generating the answer.",
+    loadingModel: (seconds) => `Loading the model: ${seconds} s`,
     done: "The answer is complete.",
     stopped: "Stopped.",
     again: "Regenerate",

@@ -32,6 +32,11 @@ export const administration = {
     close: (id) => post(`${inbox(id)}/close`, {}),
   },
   status: () => get("/admin/status"),
+  models: {
+    list: () => get("/admin/models"),
+    add: (body) => post("/admin/models", body),
+    remove: (name) => remove(`/admin/models/${encodeURIComponent(name)}`),
+  },
   catalog: () => get("/admin/catalog"),
   reload: () => post("/admin/reload", {}),
   backup: () => post("/admin/backup", {}),

@@ -1,5 +1,5 @@
-// Administration, for administrators: users, spend, support, status and the audit log. Each part is loaded
-// when it is first shown.
+// Administration, for administrators: users, spend, support, status, models and the audit log. Each part
+// is loaded when it is first shown.
 import { useEffect, useRef } from "preact/hooks";
 import { Button, Empty, focusContent, Page, Resource } from "../components.js";
 import { html } from "../html.js";
@@ -14,6 +14,7 @@ const PARTS = {
   spend: () => import("../admin/spend.js"),
   support: () => import("../admin/inbox.js"),
   status: () => import("../admin/status.js"),
+  models: () => import("../admin/models.js"),
   catalog: () => import("../admin/catalog.js"),
   audit: () => import("../admin/audit.js"),
   "sign-ins": () => import("../admin/sign-ins.js"),
