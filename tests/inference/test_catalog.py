@@ -15,6 +15,7 @@ from svc.errors import ApiError, StartError, UpstreamFault
 from svc.inference import catalog as catalog_module
 from svc.inference import catalog_file
 from svc.inference.catalog import (
+    LOCAL_SERVERS,
     PRICES,
     REQUIRED_PRICES,
     Catalog,
@@ -230,7 +231,7 @@ def test_an_empty_file_is_refused_and_one_with_a_default_model_alone_is_not(tmp_
     for text in ("", "# comments only\n\n"):
         with pytest.raises(StartError, match="is empty"):
             read(tmp_path, text)
-    assert read(tmp_path, "default_model = 'builtin/echo'") == ([], [], "builtin/echo", None, None, None)
+    assert read(tmp_path, "default_model = 'builtin/echo'") == Offer([], [], "builtin/echo")
 
 
 def test_extra_fields_of_a_model_replace_those_of_its_provider(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ async def test_only_public_https_addresses_unless_the_service_is_local(
     config: Config, clocks: Clocks, server: FileServer
 ) -> None:
     async def names(host: str, port: int, account_id: str) -> list[str]:
-        return {"private.example": ["10.0.0.1"], "meta.example": ["169.254.169.254"]}[host]
+        return [{"private.example": "10.0.0.1", "meta.example": "169.254.169.254"}.get(host, host)]
 
     public = dataclasses.replace(config, base_url="https://svc.example.com", resolve=names)
     async with serving(public, clocks) as service:

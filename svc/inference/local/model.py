@@ -174,7 +174,7 @@ class LocalModel:
         self._running.add_done_callback(self._ended)
 
     def _stop(self) -> None:
-        if self._running is not None:
+        if self._running is not None and not self._running.cancelling():  # a second time would end its clean-up
             self._running.cancel()
             self._settle("unloaded")
 
