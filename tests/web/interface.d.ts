@@ -3,6 +3,7 @@ type Values = Record<string, string | number | null | undefined>;
 type Options = { headers?: Record<string, string>; signal?: AbortSignal; keepalive?: boolean };
 type Transfer = {
   onProgress?: (bytes: number, allBytes: number | null) => void;
+  type?: string;
   headers?: Record<string, string>;
   signal?: AbortSignal;
 };
@@ -36,6 +37,12 @@ interface Interface {
     unlinkIdentity(id: string): Promise<null>;
     verifyEmail(): Promise<Api.VerificationAccepted>;
     exportAll(options?: Transfer): Promise<Blob>;
+  };
+  imports: {
+    list(values?: Values): Promise<Api.ImportList>;
+    show(id: string): Promise<Api.ImportReport>;
+    create(file: Blob, options?: Transfer): Promise<Api.ImportReport>;
+    undo(id: string): Promise<null>;
   };
   keys: {
     list(): Promise<Api.ApiKey[]>;

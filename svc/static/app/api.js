@@ -444,6 +444,12 @@ export const api = {
     verifyEmail: () => post("/user/verify-email", {}),
     exportAll: (options) => download("/user/export", options),
   },
+  imports: {
+    list: (values) => get("/user/import", values),
+    show: (id) => get(`/user/import/${segment(id)}`),
+    create: (file, options) => upload("POST", "/user/import", file, options),
+    undo: (id) => remove(`/user/import/${segment(id)}`),
+  },
   keys: {
     list: () => get("/user/api-keys"),
     create: (body) => post("/user/api-keys", body),

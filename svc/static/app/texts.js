@@ -455,6 +455,33 @@ export const texts = {
     noLedger: "No entries yet",
     noLedgerText: "Your credits and costs appear here, exact to a millionth of a dollar.",
   },
+  imports: {
+    intro:
+      "Import chats from ChatGPT, Claude, Open WebUI, LibreChat or an export of this service. " +
+      "Choose the ZIP or JSON file of the export, at most 200 MB.",
+    action: "Import chats",
+    sending: (size) => `Uploading, ${size} so far…`,
+    reading: (n) => `Importing, ${count(n, "conversation", "conversations")} so far…`,
+    done: (source) => `The import from ${source} is complete.`,
+    sources: {
+      chatgpt: "ChatGPT",
+      claude: "Claude",
+      open_webui: "Open WebUI",
+      librechat: "LibreChat",
+      svc: "this service",
+    },
+    counts: ({ imported, skipped, failed }) =>
+      `${count(imported, "conversation", "conversations")} imported, ${skipped} skipped, ${failed} failed.`,
+    details: "Show each conversation",
+    statuses: { imported: "Imported", skipped: "Skipped", failed: "Failed" },
+    more: (n) => `And ${n.toLocaleString("en")} more.`,
+    undo: "Undo import",
+    undoTitle: "Undo this import?",
+    undoText:
+      "Everything that it imported is deleted, also what you wrote in these conversations since. " +
+      "You can import the file again.",
+    undone: "The import was undone.",
+  },
   settings: {
     since: "Member since",
     unverified: "Your email address is not verified. Check your inbox or resend the link.",

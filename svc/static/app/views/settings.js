@@ -1,4 +1,4 @@
-// Settings: name, sign-in, default model, instructions, memory, theme, export, account deletion.
+// Settings: name, sign-in, default model, instructions, memory, theme, export, import, account deletion.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api, rememberUser, session, signOut } from "../api.js";
@@ -18,6 +18,7 @@ import {
 import { saveFile } from "../files.js";
 import { bytes, modelName } from "../format.js";
 import { html } from "../html.js";
+import { Import } from "../imports.js";
 import { limits } from "../limits.js";
 import { SignInMethods } from "../sign-in-methods.js";
 import { me, models, modelsOf, settings, theme } from "../state.js";
@@ -52,7 +53,7 @@ export default function Settings() {
         }}
       />
     </div>
-    <h2>${t.data}</h2><${Export} />
+    <h2>${t.data}</h2><${Export} /><${Import} />
     ${
       settings.data.value?.deletion_enabled &&
       html`<h2>${t.end}</h2>
