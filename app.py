@@ -36,6 +36,7 @@ from svc.log import capture_library_logs
 from svc.routes import (
     admin,
     admin_reports,
+    admin_tools,
     agents,
     api_keys,
     artifacts,
@@ -56,6 +57,7 @@ from svc.routes import (
     providers,
     service,
     support,
+    tool_servers,
     transcriptions,
     user,
 )
@@ -134,6 +136,12 @@ ROUTES = [
     ("PATCH", "/user/providers/{provider_id}", signed_in(providers.update_provider)),
     ("DELETE", "/user/providers/{provider_id}", signed_in(providers.delete_provider)),
     ("POST", "/user/providers/{provider_id}/test", signed_in(providers.test_provider)),
+    ("GET", "/user/tool-servers", signed_in(tool_servers.list_tool_servers)),
+    ("POST", "/user/tool-servers", signed_in(tool_servers.create_tool_server)),
+    ("GET", "/user/tool-servers/{tool_server_id}", signed_in(tool_servers.get_tool_server)),
+    ("PATCH", "/user/tool-servers/{tool_server_id}", signed_in(tool_servers.update_tool_server)),
+    ("DELETE", "/user/tool-servers/{tool_server_id}", signed_in(tool_servers.delete_tool_server)),
+    ("POST", "/user/tool-servers/{tool_server_id}/test", signed_in(tool_servers.test_tool_server)),
     ("GET", "/projects", signed_in(projects.list_projects)),
     ("POST", "/projects", signed_in(projects.create_project)),
     ("GET", "/projects/{project_id}", signed_in(projects.get_project)),
@@ -194,6 +202,7 @@ ROUTES = [
     ("POST", "/admin/reload", administered(operations.reload_catalog)),
     ("POST", "/admin/backup", administered(operations.create_backup)),
     ("GET", "/admin/usage", administered(admin_reports.get_usage)),
+    ("GET", "/admin/tools", administered(admin_tools.get_tools)),
     ("GET", "/admin/status", administered(admin.get_status)),
     ("GET", "/admin/support/conversations", administered(support.list_inbox)),
     ("GET", "/admin/support/conversations/{support_id}", administered(support.get_inbox_conversation)),
@@ -287,6 +296,8 @@ async def _start_work(app: Starlette, state: State, stack: contextlib.AsyncExitS
     state.interface = cache(lambda: orjson.dumps(service.document(ROUTES, config.base_url)))
     capture_library_logs(stack.enter_context(state.log))
     state.engines.catalog.start()
+    await state.tool_servers.reload()
+    state.tool_servers.start()
     ending = end_answers(db, state.drain, state.item_memory)
     for work in (finish_deletions(db), ending, delete_old_hourly(db, config)):
         stack.callback(asyncio.create_task(work).cancel)
@@ -336,6 +347,7 @@ async def _reload(state: State) -> dict[str, list[str]]:
         state.log("catalog", level="warning", message=f"the catalog is not replaced: {error}")
         return {"errors": [str(error)], "notes": []}
     catalog.start()
+    await state.tool_servers.reload()
     state.engines.field_support.forget()
     await state.local_models.reload()
     found = catalog_notes.notes(catalog, await state.db.heavy_read(accounts.groups_in_use))

@@ -764,6 +764,56 @@ BEGIN
     WHERE id = NEW.account_id AND substr(default_model, 1, length(OLD.name) + 1) = OLD.name || '/';
 END;
 
+-- owner: svc/inference/tool_servers/records.py
+-- Users' own tool servers, with the tools that each listed the last time.
+CREATE TABLE tool_servers (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    name TEXT NOT NULL CONSTRAINT tool_server_name_slug CHECK (length(name) BETWEEN 1 AND 63 AND name NOT GLOB '*[^a-z0-9_-]*'),
+    url TEXT NOT NULL CONSTRAINT tool_server_url_scheme CHECK (url GLOB 'http://?*' OR url GLOB 'https://?*'),
+    sealed_key BLOB, -- encrypted, bound to account and server; NULL: none
+    api_key_hint TEXT CONSTRAINT tool_server_hint_with_key CHECK ((api_key_hint IS NULL) = (sealed_key IS NULL)),
+    tools TEXT NOT NULL DEFAULT '[]' CONSTRAINT tools_list CHECK (tools GLOB '[[]*' AND length(tools) <= 600000),
+    accepted TEXT CONSTRAINT accepted_form CHECK (accepted LIKE '{%}'), -- digests of accepted tools by name; NULL: no list yet
+    ask TEXT NOT NULL DEFAULT '{}' CONSTRAINT ask_form CHECK (ask LIKE '{%}'), -- whether a tool needs approval, by name
+    failed INTEGER NOT NULL CONSTRAINT failed_bool CHECK (failed IN (0, 1)), -- the last time its list was asked for
+    detail TEXT CONSTRAINT detail_length CHECK (length(detail) <= 1000), -- why it failed, or why tools are left out
+    read_at REAL NOT NULL,
+    created_at REAL NOT NULL,
+    UNIQUE (account_id, name)
+) STRICT;
+
+CREATE INDEX tool_servers_by_reading ON tool_servers (read_at);
+
+CREATE TRIGGER tool_servers_bounded BEFORE INSERT ON tool_servers
+WHEN (SELECT count(*) FROM tool_servers WHERE account_id = NEW.account_id) >= 10
+BEGIN
+    SELECT RAISE(ABORT, 'tool_servers_count');
+END;
+
+-- owner: svc/inference/tool_servers/operators.py
+-- The tool servers of the catalog, with the tools that each listed the last time.
+CREATE TABLE operator_tool_servers (
+    name TEXT PRIMARY KEY CONSTRAINT operator_server_name_slug CHECK (length(name) BETWEEN 1 AND 63 AND name NOT GLOB '*[^a-z0-9_-]*'),
+    settings TEXT NOT NULL CONSTRAINT settings_form CHECK (settings LIKE '{%}'), -- of the catalog, without secrets
+    tools TEXT NOT NULL DEFAULT '[]' CONSTRAINT operator_tools_list CHECK (tools GLOB '[[]*'),
+    accepted TEXT CONSTRAINT operator_accepted_form CHECK (accepted LIKE '{%}'), -- as in tool_servers
+    failed INTEGER NOT NULL DEFAULT 0 CONSTRAINT operator_failed_bool CHECK (failed IN (0, 1)),
+    detail TEXT CONSTRAINT operator_detail_length CHECK (length(detail) <= 1000),
+    read_at REAL -- NULL: it is read next
+) STRICT, WITHOUT ROWID;
+
+-- owner: svc/billing/tool_usage.py
+-- Calls of tools by month. Those of users' own tool servers are one row.
+CREATE TABLE tool_months (
+    month TEXT NOT NULL CONSTRAINT tool_month_form CHECK (month GLOB '[0-9][0-9][0-9][0-9]-[01][0-9]'), -- in UTC
+    tool TEXT NOT NULL CONSTRAINT tool_name_length CHECK (length(tool) <= 64),
+    calls INTEGER NOT NULL CONSTRAINT tool_calls_positive CHECK (calls > 0),
+    failures INTEGER NOT NULL CONSTRAINT tool_failures_range CHECK (failures BETWEEN 0 AND calls),
+    cost_micros INTEGER NOT NULL CONSTRAINT tool_cost_not_negative CHECK (cost_micros >= 0),
+    PRIMARY KEY (month, tool)
+) STRICT, WITHOUT ROWID;
+
 -- owner: svc/billing/wallet.py
 -- Balances, equal to that of the newest ledger row, which the triggers below ensure. The held amount is the sum of the holds.
 CREATE TABLE wallets (
@@ -1363,6 +1413,25 @@ END;
 CREATE TRIGGER providers_are_stored_no_more AFTER DELETE ON providers
 BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.base_url AS BLOB)), 0) + ifnull(length(CAST(OLD.models AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER tool_servers_are_stored AFTER INSERT ON tool_servers
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.url AS BLOB)), 0) + ifnull(length(CAST(NEW.tools AS BLOB)), 0) + ifnull(length(CAST(NEW.accepted AS BLOB)), 0) + ifnull(length(CAST(NEW.ask AS BLOB)), 0) + ifnull(length(CAST(NEW.detail AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER tool_servers_are_stored_anew AFTER UPDATE OF name, url, tools, accepted, ask, detail ON tool_servers
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.url AS BLOB)), 0) + ifnull(length(CAST(NEW.tools AS BLOB)), 0) + ifnull(length(CAST(NEW.accepted AS BLOB)), 0) + ifnull(length(CAST(NEW.ask AS BLOB)), 0) + ifnull(length(CAST(NEW.detail AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.url AS BLOB)), 0) + ifnull(length(CAST(OLD.tools AS BLOB)), 0) + ifnull(length(CAST(OLD.accepted AS BLOB)), 0) + ifnull(length(CAST(OLD.ask AS BLOB)), 0) + ifnull(length(CAST(OLD.detail AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER tool_servers_are_stored_no_more AFTER DELETE ON tool_servers
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.url AS BLOB)), 0) + ifnull(length(CAST(OLD.tools AS BLOB)), 0) + ifnull(length(CAST(OLD.accepted AS BLOB)), 0) + ifnull(length(CAST(OLD.ask AS BLOB)), 0) + ifnull(length(CAST(OLD.detail AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
 

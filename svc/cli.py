@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from svc.commands import backups, books, check, doctor, models, status, support, users
+from svc.commands import backups, books, check, doctor, models, status, support, tools, users
 from svc.commands.database import command
 from svc.config import Config, from_environ
 from svc.errors import ApiError, StartError
@@ -19,7 +19,12 @@ from svc.routes import service
 from svc.version import VERSION
 
 _APP = str(Path(__file__).parent.parent / "app.py")
-_GROUPS = {"user": "accounts", "support": "live support", "models": "GGUF files that the service runs itself"}
+_GROUPS = {
+    "user": "accounts",
+    "support": "live support",
+    "models": "GGUF files that the service runs itself",
+    "tools": "tool servers",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     groups: dict[str, Any] = {"": commands}
-    for module in (sys.modules[__name__], users, books, support, models, backups, check, doctor, status):
+    for module in (sys.modules[__name__], users, books, support, models, tools, backups, check, doctor, status):
         for run in (found for found in vars(module).values() if hasattr(found, "declared")):
             name, text, arguments = run.declared
             group, _, action = name.rpartition(" ")

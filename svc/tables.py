@@ -140,6 +140,11 @@ class Table(Generic[R]):
         values = {**columns, "account_id": account_id, "id": row_id}
         return self._made(tx.execute(statement, values).fetchone())
 
+    def sealed(self, conn: sqlite3.Connection) -> list[sqlite3.Row]:
+        """Return the owner, the id and the encrypted key of the rows of all accounts that have one."""
+        query = f"SELECT account_id, id, sealed_key FROM {self.name} WHERE sealed_key IS NOT NULL"
+        return conn.execute(query).fetchall()
+
     def delete(self, tx: sqlite3.Connection, account_id: str, row_id: str) -> None:
         """Delete a row of the account. Raises ApiError `not_found`."""
         statement = f"DELETE FROM {self.name} WHERE account_id = ? AND id = ?"

@@ -11,7 +11,7 @@ import pytest
 
 from svc.config import Config
 from svc.errors import StartError
-from svc.inference.providers import count_sealed
+from svc.inference import sealed_keys
 from tests.conftest import Clocks, Service, bearer, serving
 
 KEY = "sk-users-own-0123456789-secret"
@@ -83,7 +83,7 @@ async def test_loss_is_accepted_once_by_the_installation_id(
     assert "SVC_NEW_SECRETS=" in await refusal(wrong, clocks)
     accepting = dataclasses.replace(config, new_secrets=named)
     async with serving(accepting, clocks) as service:
-        assert service.state["db"].look_up(count_sealed) == 0
+        assert service.state["db"].look_up(sealed_keys.count) == 0
         headers = await add_provider(service, "another")
         assert await hints(service, headers) == ["…cret"]
     change(key)

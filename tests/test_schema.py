@@ -72,6 +72,10 @@ INSERT INTO import_entries (number, account_id, import_id, title, status) VALUES
 INSERT INTO imported_items VALUES (1, 'a', 'ia', 'conversation', 'claude', '', 'uuid', 'y'), (2, 'b', 'ib', 'message', 'svc', 'z', 'm', 'm3');
 INSERT INTO providers VALUES ('v', 'a', 'lab', 'http://lab/v1', NULL, NULL, NULL, 1, 'chat'),
     ('w', 'b', 'lab', 'http://lab/v1', x'00', 'x', '[]', 1, 'messages');
+INSERT INTO tool_servers VALUES ('ts', 'a', 'wiki', 'http://wiki/mcp', NULL, NULL, '[]', NULL, '{}', 1, 'no', 1, 1),
+    ('tt', 'b', 'wiki', 'http://wiki/mcp', x'00', 'x', '[{}]', '{}', '{}', 0, NULL, 1, 1);
+INSERT INTO operator_tool_servers VALUES ('wiki', '{}', '[]', NULL, 0, NULL, NULL);
+INSERT INTO tool_months VALUES ('2026-09', 'calculate', 2, 1, 0);
 INSERT INTO checkouts (id, account_id, amount_micros, session_id, created_at)
     VALUES ('c', 'a', 5000000, 'cs_1', 1), ('d', 'b', 5000000, NULL, 1);
 INSERT INTO ledger (seq, id, account_id, kind, amount_micros, balance_after_micros, description, reference, created_at)
@@ -340,6 +344,55 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE providers SET sealed_key = NULL",
     ],
     ("providers", "models_list"): ["UPDATE providers SET models = '{}'", "UPDATE providers SET models = ''"],
+    ("tool_servers", "tool_server_name_slug"): [
+        f"UPDATE tool_servers SET name = '{text}'" for text in ("", "A", "a b", "ä", "a/b", "a" * 64)
+    ],
+    ("tool_servers", "tool_server_url_scheme"): [
+        f"UPDATE tool_servers SET url = '{text}'" for text in ("", "ftp://x", "http://", "x")
+    ],
+    ("tool_servers", "tool_server_hint_with_key"): [
+        "UPDATE tool_servers SET api_key_hint = 'x'",
+        "UPDATE tool_servers SET sealed_key = NULL",
+    ],
+    ("tool_servers", "tools_list"): [
+        "UPDATE tool_servers SET tools = '{}'",
+        "UPDATE tool_servers SET tools = printf('[%600000d]', 1)",
+    ],
+    ("tool_servers", "accepted_form"): ["UPDATE tool_servers SET accepted = '[]'"],
+    ("tool_servers", "ask_form"): ["UPDATE tool_servers SET ask = '[]'"],
+    ("tool_servers", "failed_bool"): ["UPDATE tool_servers SET failed = 2"],
+    ("tool_servers", "detail_length"): ["UPDATE tool_servers SET detail = printf('%1001s', 'x')"],
+    ("tool_servers", "id"): ["UPDATE tool_servers SET id = 'ts'"],
+    ("tool_servers", "account_id, name"): [
+        "INSERT INTO tool_servers VALUES ('tu', 'a', 'wiki', 'http://x', NULL, NULL, '[]', NULL, '{}', 1, NULL, 1, 1)"
+    ],
+    ("tool_servers", "tool_servers_bounded"): [
+        """
+        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 10)
+        INSERT INTO tool_servers
+        SELECT 'x' || n, 'b', 'x' || n, 'http://x', NULL, NULL, '[]', NULL, '{}', 1, NULL, 1, 1 FROM numbers
+        """
+    ],
+    ("operator_tool_servers", "operator_server_name_slug"): [
+        f"UPDATE operator_tool_servers SET name = '{text}'" for text in ("", "A", "a" * 64)
+    ],
+    ("operator_tool_servers", "settings_form"): ["UPDATE operator_tool_servers SET settings = '[]'"],
+    ("operator_tool_servers", "operator_tools_list"): ["UPDATE operator_tool_servers SET tools = '{}'"],
+    ("operator_tool_servers", "operator_accepted_form"): ["UPDATE operator_tool_servers SET accepted = '[]'"],
+    ("operator_tool_servers", "operator_failed_bool"): ["UPDATE operator_tool_servers SET failed = 2"],
+    ("operator_tool_servers", "operator_detail_length"): [
+        "UPDATE operator_tool_servers SET detail = printf('%1001s', 'x')"
+    ],
+    ("operator_tool_servers", "name"): ["INSERT INTO operator_tool_servers (name, settings) VALUES ('wiki', '{}')"],
+    ("tool_months", "tool_month_form"): ["UPDATE tool_months SET month = '2026-9'"],
+    ("tool_months", "tool_name_length"): ["UPDATE tool_months SET tool = printf('%65s', 'x')"],
+    ("tool_months", "tool_calls_positive"): ["UPDATE tool_months SET calls = 0, failures = 0"],
+    ("tool_months", "tool_failures_range"): [
+        "UPDATE tool_months SET failures = 3",
+        "UPDATE tool_months SET failures = -1",
+    ],
+    ("tool_months", "tool_cost_not_negative"): ["UPDATE tool_months SET cost_micros = -1"],
+    ("tool_months", "month, tool"): ["INSERT INTO tool_months VALUES ('2026-09', 'calculate', 1, 0, 0)"],
     ("providers", "provider_api_known"): ["UPDATE providers SET api = 'completions'", "UPDATE providers SET api = ''"],
     ("providers", "id"): ["UPDATE providers SET id = 'v'"],
     ("providers", "account_id, name"): [
@@ -772,7 +825,7 @@ def test_deleting_an_account_deletes_all_its_rows_only(conn: sqlite3.Connection)
 
 
 # An account has few rows of these, among them runs that have not ended. They go in one transaction with its own row.
-FEW = {"deleted_conversations", "providers", "reserved_room", "runs", "stored", "word_purges"}
+FEW = {"deleted_conversations", "providers", "reserved_room", "runs", "stored", "tool_servers", "word_purges"}
 
 
 def test_rows_of_a_deleted_account_go_in_slices(conn: sqlite3.Connection) -> None:
@@ -856,6 +909,7 @@ COUNTED = {
     "providers": "name || base_url || ifnull(models, '')",
     "imports": "ifnull(reason, '') || ifnull(settings, '')",
     "import_entries": "ifnull(title, '') || ifnull(reason, '')",
+    "tool_servers": "name || url || tools || ifnull(accepted, '') || ask || ifnull(detail, '')",
 }
 
 
@@ -883,6 +937,7 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
         "UPDATE idempotency_keys SET status = 200, headers = '{\"\u00fc\":1}', size = 9 WHERE id = 'j'",
         "UPDATE projects SET instructions = printf('%5000s', 'x') WHERE id = 'p'",
         "UPDATE providers SET models = '[\"a\"]' WHERE id = 'v'",
+        "UPDATE tool_servers SET tools = '[\"\u00fc\"]', accepted = '{}', ask = '{\"a\":true}', detail = 'x' WHERE id = 'ts'",
         "UPDATE answers SET reasoning = printf('%5000s', '\u00f6'), memory = '[{}]' WHERE message_id = 'm1'",
         "UPDATE answers SET reasoning = NULL WHERE message_id = 'm1'",
         "UPDATE answers SET sealed = printf('[%5000d]', 1) WHERE message_id = 'm1'",
@@ -919,7 +974,7 @@ UNCOUNTED = {
         artifacts.sha256 idempotency_keys.place idempotency_keys.body_sha256
         runs.status runs.model runs.reason messages.role messages.model messages.status answers.finish_reason
         support_conversations.status support_messages.role providers.sealed_key providers.api_key_hint providers.api
-        imports.status imports.source import_entries.status""",
+        imports.status imports.source import_entries.status tool_servers.sealed_key tool_servers.api_key_hint""",
     "within the 256 bytes of its message, conversation, artifact or project": "imported_items.kind imported_items.source",
     "counted as the size of the artifact": "artifact_chunks.content",
     "counted as the size of the answer": "idempotency_chunks.content",
@@ -1051,10 +1106,9 @@ ACROSS_ACCOUNTS = """
     svc/content/fulltext.py:_title_again
     svc/content/history.py:end_interrupted_answers
     svc/content/idempotency.py:module svc/content/imports.py:end_interrupted svc/content/imports.py:module
-    svc/content/support.py:_account_of svc/inference/providers.py:count_sealed
-    svc/inference/providers.py:drop_sealed svc/quota.py:release_all
+    svc/content/support.py:_account_of svc/inference/tool_servers/records.py:due svc/quota.py:release_all
     svc/agents/run_records.py:module svc/content/artifacts.py:module svc/content/conversations.py:module
-    svc/auth/links.py:delete_outstanding svc/auth/oauth_flows.py:delete_all svc/inference/providers.py:seal_again
+    svc/auth/links.py:delete_outstanding svc/auth/oauth_flows.py:delete_all
 """
 
 

@@ -50,8 +50,9 @@ class Deltas(NamedTuple):
 
 
 Events = list[Event] | Deltas
-# Runs one tool: name, arguments -> a value for JSON. Raises ToolFailure, whose text the model reads.
-RunTool = Callable[[str, dict[str, Any]], Awaitable[Any]]
+# Runs one tool: name, arguments, their JSON as the model wrote it -> a value for JSON. Raises ToolFailure, whose text
+# the model reads.
+RunTool = Callable[[str, dict[str, Any], str], Awaitable[Any]]
 
 
 class ReadCall(NamedTuple):
@@ -131,10 +132,10 @@ async def run(
         read = [_read_call(call) for call in calls]
         messages.append(_turn(message, calls, read))
         ready = []
-        for call, (name, arguments, _, problem) in zip(calls, read, strict=True):
+        for call, (name, arguments, written, problem) in zip(calls, read, strict=True):
             yield [*ready, {"type": "tool_call", "id": call["id"], "name": name, "arguments": arguments}]
             ends = min(loop.time() + TOOL_SECONDS, run_ends)
-            ok, result = (False, problem) if problem else await _result(call_tool, name, arguments, ends)
+            ok, result = (False, problem) if problem else await _result(call_tool(name, arguments, written), ends)
             ready = _within(call["id"], inner_steps)
             ready.append({"type": "tool_result", "id": call["id"], "name": name, "ok": ok, "result": result})
             content = result if isinstance(result, str) else orjson.dumps(result).decode()
@@ -198,10 +199,10 @@ def _read_call(call: dict[str, Any]) -> ReadCall:
     return ReadCall(name, arguments, written, None)
 
 
-async def _result(call_tool: RunTool, name: str, arguments: dict[str, Any], deadline: float) -> tuple[bool, Any]:
+async def _result(running: Awaitable[Any], deadline: float) -> tuple[bool, Any]:
     try:
         async with asyncio.timeout_at(deadline):
-            return True, await call_tool(name, arguments)
+            return True, await running
     except TimeoutError:
         return False, "The tool took too long."
     except ToolFailure as failure:

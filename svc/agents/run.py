@@ -99,8 +99,9 @@ class AgentRun:
             raise
         write = EventWriter(self.id, self._progress)
         cancelled: BaseException | None = None
+        context = self._context()
         try:
-            async with contextlib.aclosing(self._events(messages, first)) as events:
+            async with contextlib.aclosing(self._events(messages, first, context)) as events:
                 async for together in events:
                     yield write(together)
             output = self._progress.output
@@ -113,6 +114,7 @@ class AgentRun:
             end = RunOutcome("error", error=self._error(error))
         except Exception as error:
             end = self._failed(error)
+        context.close()
         outcome = await self._stored(end)
         if cancelled is not None:
             raise cancelled
@@ -123,7 +125,9 @@ class AgentRun:
                 raise
             # The stream ends with the block above.
 
-    def _events(self, messages: list[dict[str, Any]], first: ChatCall) -> AsyncGenerator[Events, None]:
+    def _events(
+        self, messages: list[dict[str, Any]], first: ChatCall, context: ToolContext
+    ) -> AsyncGenerator[Events, None]:
         order = self._order
 
         async def ask(messages: list[dict[str, Any]]) -> ChatCall:
@@ -133,7 +137,7 @@ class AgentRun:
             messages,
             max_steps=order.max_steps,
             ask=ask,
-            call_tool=self._context().call,
+            call_tool=context.call,
             inner_steps=self._inner_steps,
             progress=self._progress,
             interrupt=self.interrupt,

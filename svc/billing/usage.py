@@ -7,6 +7,7 @@ import functools
 import sqlite3
 from typing import Any
 
+from svc.billing.tool_usage import ToolCounter
 from svc.db import Database
 from svc.errors import invalid_value
 from svc.tables import Page, run_some
@@ -108,10 +109,18 @@ OF_DELETED = """
 
 
 class UsageCounter(WriteBuffer[UsagePlace, list[int]]):
-    """The free calls that are not written yet: requests, input, output and cached input tokens by place."""
+    """The free calls that are not written yet: requests, input, output and cached input tokens by place.
+
+    `tools` has the calls of tools.
+    """
 
     def __init__(self, db: Database) -> None:
         super().__init__(db, _add_counts)
+        self.tools = ToolCounter(db)
+
+    async def close(self) -> None:
+        await self.tools.close()
+        await super().close()
 
     def count(self, place: UsagePlace, input_tokens: int, output_tokens: int, cached_input_tokens: int) -> None:
         counts = self.pending.get(place)

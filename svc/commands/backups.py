@@ -32,7 +32,7 @@ from svc.commands.database import argument, command
 from svc.config import Config
 from svc.errors import StartError, or_start_error
 from svc.ids import timestamp
-from svc.inference.providers import count_sealed
+from svc.inference import sealed_keys
 from svc.schema import APPLICATION_ID, FIRST_VERSION, as_newest, connect, newest_schema, newest_version, read_only
 from svc.secrets import DATABASE, MASTER
 from svc.version import VERSION
@@ -197,7 +197,7 @@ def _restore(config: Config, options: argparse.Namespace) -> None:
             file, config.data_dir, None if options.archive == "-" else Path(options.archive).parent
         )
     with read_only(config.data_dir / DATABASE, any_version=True) as conn:
-        sized, sealed, installation = sizes(conn), count_sealed(conn), secrets.installation_id(conn)
+        sized, sealed, installation = sizes(conn), sealed_keys.count(conn), secrets.installation_id(conn)
     origin = f"out of a database of schema {manifest['schema_version']}"
     if "created_at" in manifest:
         origin = f"as of {manifest['created_at']} (version {manifest['version']})"

@@ -29,18 +29,18 @@ from svc.auth.oauth import SignInProvider
 from svc.billing.stripe import Stripe
 from svc.builtin import sandbox
 from svc.builtin.processes import ProcessPool
+from svc.commands import tools
 from svc.commands.backups import room_bytes
 from svc.commands.check import schema_findings
 from svc.commands.database import command, printable, reading, served_settings
 from svc.config import SETTINGS, Config, MailServer
 from svc.errors import ApiError, StartError, UpstreamFault
-from svc.inference import upstream, web_search
+from svc.inference import sealed_keys, upstream, web_search
 from svc.inference.catalog import Model, Provider
 from svc.inference.catalog_file import on_offer
 from svc.inference.effort_needs import ADVICE
 from svc.inference.local.files import scan
 from svc.inference.local.models import INSTALL, is_installed
-from svc.inference.providers import count_sealed
 from svc.inference.server_formats import probe
 from svc.log import Log
 from svc.outbound.client import Outbound
@@ -117,6 +117,8 @@ async def examine(config: Config) -> list[Finding]:
             checks += _model_servers(config, outbound)
             if catalog.search is not None:
                 checks.append((f"search engine {catalog.search.name}", _search(outbound, catalog.search)))
+            for server in catalog.tool_servers.values():
+                checks.append((f"tool server {server.name}", tools.examined(outbound, server, _DEADLINE_SECONDS)))
             notes += await asyncio.to_thread(_local_models, config, catalog.local.folder_in(config.data_dir))
             notes += catalog_notes.notes(catalog, _groups_in_use(config))
             notes += [Finding("look", f"model {id}", ADVICE) for id in await asyncio.to_thread(_refusing_tools, config)]
@@ -206,7 +208,7 @@ def _database(config: Config) -> Result:
         if fitting_master(conn, config.data_dir):
             return "look", f"{key} is being replaced. If no 'svc rotate-secrets' runs, the next start completes that"
         fault = "is not the key of this database" if master else "is missing"
-        if not (sealed := count_sealed(conn)):
+        if not (sealed := sealed_keys.count(conn)):
             return "look", f"{key} {fault}, but no provider key needs it. The next start makes every session end"
         return "wrong", f"{key} {fault}; {sealed} provider keys need it. Restore it from a backup"
 

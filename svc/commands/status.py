@@ -12,6 +12,8 @@ from svc.commands.database import argument, command, database, printable, readin
 from svc.config import Config
 from svc.errors import StartError
 from svc.ids import timestamp
+from svc.inference.tool_servers import operators
+from svc.inference.tool_servers.reading import known
 from svc.money import dollars
 from svc.schema import command_connection
 from svc.secrets import OLD_MASTER, give_to_owner, open_folder
@@ -49,7 +51,7 @@ def _asked(config: Config, line: str) -> Any:
 def _status(config: Config, options: argparse.Namespace) -> None:
     found = _asked(config, "status")
     with reading(config) as conn:
-        sums = wallet.sums(conn)
+        sums, tool_servers = wallet.sums(conn), operators.rows(conn)
     ending = ", shutting down" if found["draining"] else ""
     print(f"svc {found['version']}, process {found['pid']}, {found['base_url']}, since {found['started_at']}{ending}")
     for name, title in _TITLES.items():
@@ -62,6 +64,11 @@ def _status(config: Config, options: argparse.Namespace) -> None:
         size = f", {one['used_bytes'] >> 20:,} MiB of memory" if one["used_bytes"] else ""
         for line in (f"{one['id']}: {one['state']}{size}", *(one["error"] or "").splitlines()):
             print(f"{'local model':24}{printable(line)}")
+    for row in tool_servers:
+        server = known(row)
+        waiting = len(server.tools) - len(server.accepted)
+        waits = f", {waiting} wait for 'svc tools accept'" if waiting else ""
+        print(f"{'tool server':24}{row['name']}: {server.state}, {len(server.tools)} tools{waits}")
     print(f"{'held for calls':24}{dollars(sums['held_micros'])} in {sums['holds']} holds")
     print(f"{'owed to accounts':24}{dollars(sums['balance_micros'])} in {sums['wallets']} wallets")
 

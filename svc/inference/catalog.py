@@ -17,6 +17,7 @@ from svc.groups import Group, Groups
 from svc.inference.file_names import file_of, path_to
 from svc.inference.local.files import LocalSettings
 from svc.inference.servers import OnDemand, Servers
+from svc.inference.tool_servers.operator_server import OperatorServer
 from svc.outbound.addresses import checked_url
 from svc.outbound.client import Headers, RequestHead
 from svc.outbound.errors import InvalidURL
@@ -204,8 +205,9 @@ class Model:
 
 
 class Offer(NamedTuple):
-    """The models, the providers that list their own models, the default model, and the groups and the search engine if
-    there are any. `hearing_folder` has another built-in model for speech recognition. `local` is for GGUF files.
+    """The models, the providers that list their own models, the default model, the groups, the search engine and the
+    tool servers, if there are any. `hearing_folder` has another built-in model for speech recognition. `local` is for
+    GGUF files.
     """
 
     models: list[Model]
@@ -215,6 +217,7 @@ class Offer(NamedTuple):
     search: Model | None = None
     hearing_folder: Path | None = None
     local: LocalSettings = LocalSettings()
+    tool_servers: tuple[OperatorServer, ...] = ()
 
 
 @dataclass
@@ -274,7 +277,8 @@ class Catalog:
         for name, one in self._listed.items():
             if one.asking and listed.get(name) is not one:
                 one.asking.cancel()
-        self._own_models, _, self._chosen_model, self.groups, self.search, self.hearing_folder, self.local = offer
+        self._own_models, _, self._chosen_model, self.groups, self.search, self.hearing_folder, self.local = offer[:7]
+        self.tool_servers = {server.name: server for server in offer.tool_servers}
         self._names, self._listed = names, listed
         self.offer_local(self._local)
 

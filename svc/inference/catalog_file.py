@@ -17,6 +17,7 @@ from svc.inference.chat_request import check_extra_field
 from svc.inference.efforts import EFFORTS
 from svc.inference.local.files import SUFFIX, LocalSettings
 from svc.inference.passed_fields import HOSTED_TOOLS
+from svc.inference.tool_servers import entries
 from svc.inference.web_search import ENGINES, PRICE, search_model
 from svc.shapes import Shape, boolean, filled, integer, list_of, mapping, number, one_of, required
 
@@ -73,7 +74,7 @@ def read_file(path: Path, environ: Mapping[str, str]) -> Offer:
 
 
 def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
-    known = ("default_model", "providers", "access", "groups", "search", "hearing", "local")
+    known = ("default_model", "providers", "access", "groups", "search", "hearing", "local", "tool_servers")
     groups.check_keys(document, "the file", known)
     models: list[Model] = []
     listed: list[Provider] = []
@@ -93,7 +94,8 @@ def _parse(document: dict[str, Any], environ: Mapping[str, str]) -> Offer:
                 raise ValueError(f"{name!r} is used twice")
     default_model = _optional(document, "default_model", filled, None, "the file")
     found_groups, search = groups.parse(document), _search(document, environ)
-    return Offer(models, listed, default_model, found_groups, search, _hearing_folder(document), local)
+    servers = entries.parse(document, environ, found_groups)
+    return Offer(models, listed, default_model, found_groups, search, _hearing_folder(document), local, servers)
 
 
 def _search(document: dict[str, Any], environ: Mapping[str, str]) -> Model | None:

@@ -63,7 +63,7 @@ class KeyBox:
         for aead in self._aeads.values():
             with contextlib.suppress(InvalidTag, ValueError):
                 return aead().decrypt(nonce, data, f"{account_id}/{provider_id}".encode()).decode()
-        raise ApiError("invalid_value", "The provider's stored key cannot be read any more. Set it again.")
+        raise ApiError("invalid_value", "The stored key cannot be read any more. Set it again.")
 
 
 def _kinds(models: list[Any]) -> dict[str, str | None]:
@@ -162,9 +162,7 @@ def change_provider(
         columns["models"] = None if fields["models"] is None else _models_as_json(fields["models"])
         quota.check_room(tx, account_id, len(columns["models"] or "") - len(row["models"] or ""))
     if "api_key" in fields:
-        key = fields["api_key"]
-        columns["sealed_key"] = None if key is None else box.seal(account_id, provider_id, key, key_check(tx))
-        columns["api_key_hint"] = None if key is None else f"…{key[-4:]}" if len(key) >= _HINTED_KEY_LENGTH else "…"
+        columns |= sealed_columns(tx, box, account_id, provider_id, fields["api_key"])
     with _refusals():
         return TABLE.update(tx, account_id, provider_id, columns)
 
@@ -181,28 +179,14 @@ def _refusals() -> contextlib.AbstractContextManager[None]:
     return refusals(providers_count=full, UNIQUE=taken)
 
 
-def count_sealed(conn: sqlite3.Connection) -> int:
-    return int(conn.execute("SELECT count(*) FROM providers WHERE sealed_key IS NOT NULL").fetchone()[0])
-
-
-def seal_again(tx: sqlite3.Connection, box: KeyBox) -> int:
-    """Encrypt the API keys of all accounts with the database's new master secret; return their number.
-
-    Keys that could not be read before stay as they are.
-    """
-    count, check = 0, key_check(tx)
-    for row in tx.execute("SELECT id, account_id, sealed_key FROM providers WHERE sealed_key IS NOT NULL").fetchall():
-        with contextlib.suppress(ApiError):
-            owner = (row["account_id"], row["id"])
-            sealed = box.seal(*owner, box.open(*owner, row["sealed_key"]), check)
-            tx.execute("UPDATE providers SET sealed_key = ? WHERE account_id = ? AND id = ?", (sealed, *owner))
-            count += 1
-    return count
-
-
-def drop_sealed(tx: sqlite3.Connection) -> None:
-    """Delete the API keys of all accounts: the secret that encrypted them is lost."""
-    tx.execute("UPDATE providers SET sealed_key = NULL, api_key_hint = NULL")
+def sealed_columns(
+    tx: sqlite3.Connection, box: KeyBox, account_id: str, row_id: str, key: str | None
+) -> dict[str, Any]:
+    """Return the columns with an encrypted API key and its hint, of a provider or of a tool server."""
+    if key is None:
+        return {"sealed_key": None, "api_key_hint": None}
+    hint = f"…{key[-4:]}" if len(key) >= _HINTED_KEY_LENGTH else "…"
+    return {"sealed_key": box.seal(account_id, row_id, key, key_check(tx)), "api_key_hint": hint}
 
 
 def provider_by_name(conn: sqlite3.Connection, account_id: str, name: str) -> sqlite3.Row | None:

@@ -73,7 +73,7 @@ _CSV = string.about(
 )
 _DAY = matching(re.compile("20[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"), "a day such as 2026-11-30", 10)
 _MONTH_OF_YEAR = matching(re.compile("20[0-9]{2}-(?:0[1-9]|1[0-2])"), "a month such as 2026-11", 7)
-_MONTH = Parameter("month", "The month; by default the current one.", _MONTH_OF_YEAR, "2026-11")
+MONTH = Parameter("month", "The month; by default the current one.", _MONTH_OF_YEAR, "2026-11")
 _FROM = Parameter("from", "The first day, in UTC. By default the first of the month of `to`.", _DAY, "2026-11-01")
 _TO = Parameter("to", "The last day, in UTC. By default today.", _DAY, "2026-11-30")
 _BY = Parameter("by", "One or two kinds, which a row sums up.", spending.BY, "user,model", default="user")
@@ -103,7 +103,7 @@ def _or_csv(answer: Answer) -> Answer:
 
 @describes(
     "Show the spending of a month",
-    parameters=[_MONTH, _FROM, _TO, _BY],
+    parameters=[MONTH, _FROM, _TO, _BY],
     answer=_or_csv(Answer("The spending.", _USAGE)),
     errors=[WRONG_PARAMETER],
 )
@@ -120,7 +120,7 @@ async def get_usage(request: Request, caller: Caller) -> object:
 
 def _period(request: Request) -> tuple[str | None, Period]:
     """Return the days that the query selects, and the month if it is one. Raises ApiError `invalid_value`."""
-    month, first, last = _MONTH.of(request), _FROM.of(request), _TO.of(request)
+    month, first, last = MONTH.of(request), _FROM.of(request), _TO.of(request)
     if first is None and last is None:
         month = month or month_of(request.state.clock())
         return month, spending.month_period(month)

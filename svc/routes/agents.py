@@ -177,7 +177,8 @@ class NewRun(NamedTuple):
     tools: Annotated[
         list[str] | None,
         list_of(text(64, least=1)).about(
-            "The tools that the run may call; by default all available ones. `search_memory` needs a session, "
+            "The tools that the run may call; by default all available ones that need no approval. To name a tool is "
+            "to approve its calls. A tool of a tool server is `<server>__<tool>`. `search_memory` needs a session, "
             "`fetch_url` the operator's permission, and the tools for images and speech a model of that kind."
         ),
     ] = None
@@ -199,7 +200,8 @@ async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
 
 async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     offered, media_models = await offered_to(state, caller)
-    names = offered if body.tools is None else list_of(one_of(*offered)).check(body.tools, "tools")
+    by_default = [name for name, tool in offered.items() if not tool.ask]
+    names = by_default if body.tools is None else list_of(one_of(*offered)).check(body.tools, "tools")
     tools = {name: tool for name, tool in offered.items() if name in names}
     model = await state.models.chosen(caller.id, caller.default_model, body.model, "chat", caller.group)
     max_steps, project_id, instructions = body.max_steps, body.project_id, loop.INSTRUCTIONS

@@ -55,7 +55,10 @@ class PasswordResetConfirmation(NamedTuple):
         str | None, accounts.PASSWORD.about("The new password. Required, unless passwords are disabled.")
     ] = None
     delete_keys: Annotated[
-        bool, boolean.about("Also delete all API keys and own model providers, which someone else may have created.")
+        bool,
+        boolean.about(
+            "Also delete all API keys, own model providers and own tool servers, which someone else may have created."
+        ),
     ] = False
 
 

@@ -26,6 +26,7 @@ from svc.db import Database
 from svc.ids import day_of, fields_as_json
 from svc.inference import providers
 from svc.inference.media_engines import storage
+from svc.inference.tool_servers import records as tool_servers
 from svc.routes.artifacts import content_chunks
 from svc.server.guards import Caller
 from svc.server.interface import Answer, Content, Operation, header
@@ -59,6 +60,7 @@ KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], Any]]] = {
     ),
     "sign_ins": ("sign_ins", "seq", sign_ins.own_json),
     "providers": ("providers", "id", providers.as_json),
+    "tool_servers": ("tool_servers", "id", tool_servers.as_json),
     "projects": ("projects", "id", projects.TABLE.make),
     "conversations": ("conversations", "id", conversations.TABLE.make),
     "branches": ("branches", "conversation_id, branch", branches.as_json),

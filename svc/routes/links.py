@@ -20,6 +20,7 @@ from svc.auth.links import Recipient
 from svc.errors import ApiError
 from svc.groups import Groups
 from svc.inference import providers
+from svc.inference.tool_servers import records as tool_servers
 from svc.server.guards import SUSPENDED, Caller
 from svc.server.interface import Answer, Operation, Refusal
 from svc.server.state import State
@@ -97,8 +98,10 @@ def verify_address(
 
 
 def delete_keys_and_providers(tx: sqlite3.Connection, account_id: str) -> None:
-    """Delete all API keys and own model providers. A default model of such a provider is deleted with it."""
-    for table in (tokens.TABLE, providers.TABLE):
+    """Delete all API keys, own model providers and tool servers. A default model of such a provider is deleted with
+    it.
+    """
+    for table in (tokens.TABLE, providers.TABLE, tool_servers.TABLE):
         while table.delete_some(tx, account_id):
             pass
 

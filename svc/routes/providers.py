@@ -121,7 +121,7 @@ async def delete_provider(request: Request, caller: Caller, provider_id: str) ->
     errors=[
         Refusal(
             "invalid_value",
-            "The provider's stored key cannot be read any more. Set it again.",
+            "The stored key cannot be read any more. Set it again.",
             when="The stored key cannot be read any more.",
         ),
         OWN_PROVIDERS_DISABLED,

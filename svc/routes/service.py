@@ -35,6 +35,7 @@ _IDS = {
         ("project_id", "project", "proj"),
         ("provider_id", "provider", "prov"),
         ("run_id", "run", "run"),
+        ("tool_server_id", "tool server", "tsrv"),
         ("support_id", "support conversation", "sup"),
     )
 }

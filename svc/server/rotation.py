@@ -13,7 +13,8 @@ from typing import Any
 from svc import audit, secrets
 from svc.auth import links, oauth_flows
 from svc.errors import ApiError, StartError
-from svc.inference.providers import KeyBox, count_sealed, drop_sealed, seal_again
+from svc.inference import sealed_keys
+from svc.inference.providers import KeyBox
 from svc.secrets import DataFolder, derive
 from svc.server.state import State
 
@@ -34,7 +35,7 @@ def check_master(tx: sqlite3.Connection, folder: DataFolder, given_up: str | Non
         if secrets.key_check(tx) is None:
             secrets.set_master(tx, folder.master)
         return None
-    sealed, installation = count_sealed(tx), secrets.installation_id(tx)
+    sealed, installation = sealed_keys.count(tx), secrets.installation_id(tx)
     if sealed and given_up != installation:
         key = folder.path / secrets.MASTER
         wrong = "is not the one" if key.exists() else "is missing"
@@ -42,7 +43,7 @@ def check_master(tx: sqlite3.Connection, folder: DataFolder, given_up: str | Non
             f"{key} {wrong} with which {sealed} provider keys in the database are encrypted: "
             f"restore the file from a backup, or set SVC_NEW_SECRETS={installation} to delete these keys"
         )
-    drop_sealed(tx)
+    sealed_keys.drop(tx)
     secrets.set_master(tx, folder.master, os.urandom(4).hex() if sealed else None)
     return f"master.key is a new one: every session has ended, and {sealed} provider keys were deleted"
 
@@ -90,7 +91,7 @@ def _new_master(folder: DataFolder) -> bytes:
 
 def _rotate(tx: sqlite3.Connection, box: KeyBox, master: bytes, now_seconds: float) -> int:
     secrets.set_master(tx, master)
-    count = seal_again(tx, box)
+    count = sealed_keys.seal_again(tx, box)
     links.delete_outstanding(tx)
     oauth_flows.delete_all(tx)
     details = {"provider_keys": count}

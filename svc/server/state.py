@@ -36,6 +36,7 @@ from svc.inference.media_engines import MediaEngines, Slots
 from svc.inference.model_call import Engines
 from svc.inference.models import Models
 from svc.inference.providers import KeyBox
+from svc.inference.tool_servers.servers import ToolServers
 from svc.log import Log
 from svc.metrics import Metrics
 from svc.outbound.addresses import public_address, public_or_private_address
@@ -122,6 +123,8 @@ class State:
         parts = (catalog, outbound, guarded, self.db, usage, config.clock, self.metrics)
         self.engines = Engines(*parts, FieldSupport(self.log), payments=self.payments.mode != "none")
         self.models = Models(catalog, self.db, self.key_box, guarded, config)
+        self.tool_servers = ToolServers(catalog, self.db, self.key_box, outbound, guarded, config, self.log)
+        stack.push_async_callback(self.tool_servers.close)
         self.identity_providers = identity_providers(config, to_identities)
         if self.payments.stripe or self.identity_providers:
             import_module("svc.outbound.json_requests")  # later, httpx would hold the event loop for 50 ms

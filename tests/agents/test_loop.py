@@ -59,7 +59,7 @@ def asking(*calls: dict[str, Any]) -> PlayedCall:
 async def played(
     turns: list[PlayedCall], call_tool: Any = None, **limits: Any
 ) -> tuple[list[dict[str, Any]], Progress]:
-    async def no_tool(name: str, arguments: dict[str, Any]) -> Any:
+    async def no_tool(name: str, arguments: dict[str, Any], written: str) -> Any:
         raise ToolFailure("There is none.")
 
     progress, left = Progress(), iter(turns)
@@ -86,7 +86,7 @@ async def played(
 
 
 async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees() -> None:
-    async def slow(name: str, arguments: dict[str, Any]) -> Any:
+    async def slow(name: str, arguments: dict[str, Any], written: str) -> Any:
         advance_loop(loop.TOOL_SECONDS)
         await asyncio.Event().wait()
 
@@ -106,7 +106,7 @@ async def test_a_tool_ends_with_its_run() -> None:
         advance_loop(loop.RUN_SECONDS - 1)
         yield "hm"
 
-    async def endless(name: str, arguments: dict[str, Any]) -> Any:
+    async def endless(name: str, arguments: dict[str, Any], written: str) -> Any:
         advance_loop(2)
         await asyncio.Event().wait()
 
@@ -134,7 +134,7 @@ async def test_a_tool_ends_with_its_run() -> None:
 async def test_invalid_arguments_are_results_and_do_not_end_the_run(arguments: str) -> None:
     called = []
 
-    async def tool(name: str, arguments: dict[str, Any]) -> Any:
+    async def tool(name: str, arguments: dict[str, Any], written: str) -> Any:
         called.append(arguments)
 
     found, progress = await played([asking(call("tool", arguments)), PlayedCall(nothing)], tool)
@@ -174,7 +174,7 @@ async def test_call_is_returned_as_a_function_call(fields: dict[str, Any], funct
 async def test_too_many_calls_in_a_step_are_refused_before_the_first_is_run() -> None:
     called = []
 
-    async def tool(name: str, arguments: dict[str, Any]) -> Any:
+    async def tool(name: str, arguments: dict[str, Any], written: str) -> Any:
         called.append(name)
 
     turn = asking(*[call("tool", "{}", f"call_{number}") for number in range(17)])

@@ -52,6 +52,7 @@ async def fill(service: Service, headers: dict[str, str], account_id: str) -> di
     key = await post("/user/api-keys", {"name": "my laptop"})
     provider = {"name": "lab", "base_url": "http://127.0.0.1:9/v1", "api_key": "sk-very-secret-key"}
     await post("/user/providers", provider)
+    await post("/user/tool-servers", {"name": "lab", "url": "http://127.0.0.1:9/mcp", "api_key": "sk-very-secret-key"})
     conversation = await post("/conversations", {"title": "t", "project_id": project["id"]})
     await post(f"/conversations/{conversation['id']}/messages", {"role": "user", "content": "line\n\u2028 🙂"})
     await post(
@@ -79,7 +80,10 @@ async def test_export_has_all_data_of_the_account_only(service: Service) -> None
     assert account["instructions"] == "Be brief." and (account["admin"], account["status"]) == (True, "active")
     counts = {kind: len(lines(archive, kind)) for kind in (*KINDS, "artifacts")}
     assert counts == {
-        **dict.fromkeys(("api_keys", "providers", "projects", "runs", "support_conversations", "support_messages"), 1),
+        **dict.fromkeys(
+            ("api_keys", "providers", "tool_servers", "projects", "runs", "support_conversations", "support_messages"),
+            1,
+        ),
         **dict.fromkeys(("conversations", "ledger", "usage"), 2),
         "messages": 5,
         "answers": 1,

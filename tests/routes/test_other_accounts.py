@@ -46,6 +46,7 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
     ("GET", "/user/identities"): {"query.after": "identity"},
     ("GET", "/user/import"): {"query.after": "import"},
     ("GET", "/user/providers"): {"query.after": "provider"},
+    ("GET", "/user/tool-servers"): {"query.after": "tool_server"},
     ("GET", "/projects"): {"query.after": "project"},
     ("GET", "/artifacts"): {"query.after": "artifact", "query.project_id": "project", "query.run_id": "run"},
     ("POST", "/artifacts"): {"body.project_id": "project"},
@@ -67,6 +68,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/v1/agents/run"): {"goal": "say hi", "model": "builtin/script"},
     ("PATCH", "/user/settings"): {"memory_enabled": False},
     ("POST", "/user/providers"): {"name": "other", "base_url": "http://127.0.0.1:9/v1"},
+    ("POST", "/user/tool-servers"): {"name": "other", "url": "http://127.0.0.1:9/mcp"},
 }
 
 
@@ -169,6 +171,8 @@ async def person(service: Service, provider: str) -> Person:
     own["key"] = (await post("/user/api-keys", {"name": "k"}))["id"]
     made = {"name": provider, "base_url": "http://127.0.0.1:9/v1", "models": ["m"]}
     own["provider"], own["model"] = (await post("/user/providers", made))["id"], f"{provider}/m"
+    server = {"name": provider, "url": "http://127.0.0.1:9/mcp"}
+    own["tool_server"] = (await post("/user/tool-servers", server))["id"]
     await db.write(identities.add_identity, someone.account_id, "https://issuer", provider, None, now)
     own["identity"] = (await service.client.get("/user/identities", headers=someone.headers)).json()["data"][0]["id"]
     own["project"] = (await post("/projects", {"name": "p"}))["id"]
@@ -422,6 +426,7 @@ LISTS: dict[str, Make] = {
     "/user/providers": posts(
         "/user/providers", {"name": "labNUMBER", "base_url": "http://127.0.0.1:9/v1", "models": []}
     ),
+    "/user/tool-servers": posts("/user/tool-servers", {"name": "labNUMBER", "url": "http://127.0.0.1:9/mcp"}),
     "/projects": posts("/projects", {"name": "NUMBER"}),
     "/artifacts": posts("/artifacts", {"name": "NUMBER", "content": ""}),
     "/conversations": posts("/conversations", {"title": "NUMBER"}),
@@ -501,6 +506,7 @@ TABLES = {
     "/user/identities": "identities",
     "/user/import": "imports",
     "/user/providers": "providers",
+    "/user/tool-servers": "tool_servers",
     "/projects": "projects",
     "/artifacts": "artifacts",
     "/conversations": "conversations",

@@ -96,6 +96,10 @@ INSERT INTO support_messages (id, account_id, support_id, role, content, created
     VALUES ('s_' || :n, :a, 'sup_' || :a, 'user', words(60), :now);
 INSERT INTO providers (id, account_id, name, base_url, sealed_key, api_key_hint, models, created_at)
     VALUES ('prov_' || :n, :a, 'p' || lower(hex(blob(20))), 'http://' || words(1) || '.example/' || words(1), blob(60), words(2), '["' || words(9) || '"]', :now);
+INSERT INTO tool_servers (id, account_id, name, url, sealed_key, api_key_hint, tools, accepted, ask, failed, detail, read_at, created_at)
+    SELECT 'tsrv_' || :n, :a, 't' || lower(hex(blob(20))), 'http://' || words(1) || '.example/' || words(1), blob(60), words(2),
+        '["' || words(9) || '"]', '{"' || words(3) || '":""}', '{"' || words(3) || '":true}', 0, words(5), :now, :now
+    WHERE (SELECT count(*) FROM tool_servers WHERE account_id = :a) < 10;
 INSERT INTO checkouts (id, account_id, amount_micros, session_id, created_at) VALUES ('chk_' || :n, :a, 5000000, 'cs_' || :n, :now);
 INSERT INTO usage_days (account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_micros)
     VALUES (:a, '2026-01-01', 'own/' || :n, '', 1, 1, 1, 0);

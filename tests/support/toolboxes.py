@@ -9,6 +9,7 @@ import pytest
 from svc.agents.tools.offered import TOOLS
 from svc.agents.tools.registry import ToolContext, ToolFailure
 from svc.auth import accounts
+from svc.billing.tool_usage import ToolCounter
 from svc.builtin.processes import ProcessPool
 from svc.content.artifacts import Home
 from svc.db import Database
@@ -26,7 +27,9 @@ async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], e
         tools=TOOLS,
         home=Home(account.id, None, "run_1"),
         payer=Payer(account.id, "request", None, None),
-        engines=SimpleNamespace(db=db, guarded=guarded, clock=lambda: NOW),  # type: ignore[arg-type]
+        engines=SimpleNamespace(  # type: ignore[arg-type]
+            db=db, guarded=guarded, clock=lambda: NOW, usage=SimpleNamespace(tools=ToolCounter(db))
+        ),
         media=None,  # type: ignore[arg-type] - no tool here draws or speaks
         media_models={},
         places=OwnPlaces(most=32, most_of_one=4),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from svc.agents.tools import account, computing, media, registry, web
 from svc.agents.tools.registry import AgentTool
+from svc.agents.tools.servers import server_tools
 from svc.builtin import sandbox
 from svc.inference.catalog import Model
 from svc.inference.web_search import PRICE
@@ -39,7 +40,8 @@ async def offered_to(state: State, caller: Caller) -> Offered:
     for name, model, price in (("search_web", search, PRICE), ("generate_image", firsts["image"], "micros_per_image")):
         if model is not None and model.paid:
             tools[name] = replace(tools[name], price_micros=model.prices[price])
-    return Offered(tools, media_models)
+    of_servers = server_tools(await state.tool_servers.offered(caller.id, caller.group))
+    return Offered({**tools, **{name: tool for name, tool in of_servers.items() if name not in tools}}, media_models)
 
 
 def tools_for(needs: Mapping[str, object]) -> dict[str, AgentTool]:

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
@@ -35,6 +35,7 @@ SERVICE = "service"  # the source of the service's own tools
 RESULT_BYTES = 32 * 1024
 _INNER_RESULT_BYTES = 4 * 1024
 _CUT = "\n[This result is longer. It is cut here.]"
+OWN_SERVERS = "(users' tool servers)"  # as which their tools are counted: users choose the names
 
 
 class ToolFailure(Exception):
@@ -64,18 +65,22 @@ class ToolContext:
     on_fault: Callable[[BaseException], None]
     sandbox: ProcessPool
     on_inner_step: Callable[[dict[str, Any]], None]
+    kept: dict[str, Any] = field(default_factory=dict)  # by tools, for further calls
+    closers: list[Callable[[], None]] = field(default_factory=list)  # for `close`
+    _counted: int = 0  # of `paid_calls`
 
-    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+    async def call(self, name: str, arguments: dict[str, Any], written: str | None = None) -> Any:
         """Return the result of the tool `name`, a value for JSON. Raises ToolFailure.
 
-        In a run, the ApiError of a tool that the account cannot pay ends the run.
+        `written` is the JSON of the arguments as the model wrote it. A tool server gets it byte by byte. In a run, the
+        ApiError of a tool that the account cannot pay ends the run.
         """
         try:
             async with self.places.taken(self.home.account_id):
-                written = await self._written(name, arguments)
+                result = await self._run(name, arguments, written)
         except TimeoutError:
             raise ToolFailure("The service is busy with the tools of others. Try again in a few seconds.") from None
-        return orjson.loads(written) if self.tools[name].cuts_itself else _cut(written, RESULT_BYTES)
+        return orjson.loads(result) if self.tools[name].cuts_itself else _cut(result, RESULT_BYTES)
 
     async def call_inner(self, name: str, arguments: dict[str, Any]) -> bytes:
         """Call a tool within another one, in the place of that one. Return the whole result as JSON.
@@ -85,22 +90,25 @@ class ToolContext:
         step = {"id": new_id("call", self.engines.clock()), "name": name}
         self.on_inner_step({"type": "tool_call", **step, "arguments": arguments})
         try:
-            written = await self._written(name, arguments)
+            result = await self._run(name, arguments, None)
         except (ApiError, ToolFailure) as failure:
-            result = _cut_text(str(failure), _INNER_RESULT_BYTES)
-            self.on_inner_step({"type": "tool_result", **step, "ok": False, "result": result})
+            reason = _cut_text(str(failure), _INNER_RESULT_BYTES)
+            self.on_inner_step({"type": "tool_result", **step, "ok": False, "result": reason})
             raise
-        result = _cut(written, _INNER_RESULT_BYTES)
-        self.on_inner_step({"type": "tool_result", **step, "ok": True, "result": result})
-        return written
+        shown = _cut(result, _INNER_RESULT_BYTES)
+        self.on_inner_step({"type": "tool_result", **step, "ok": True, "result": shown})
+        return result
 
-    async def _written(self, name: str, arguments: dict[str, Any]) -> bytes:
+    async def _run(self, name: str, arguments: dict[str, Any], written: str | None) -> bytes:
         """Return the result as JSON. Raises what `call` raises."""
         tool = self.tools.get(name)
         if tool is None:
             raise ToolFailure(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
+        failed = True
         try:
-            return orjson.dumps(await tool.function(self, **tool.checked(arguments)))
+            result = orjson.dumps(await tool.run(self, arguments, written))
+            failed = False
+            return result
         except (ApiError, ValueError, ToolFailure) as error:
             if isinstance(error, ApiError) and error.status == 402 and self.home.run_id is not None:
                 raise
@@ -109,6 +117,21 @@ class ToolContext:
         except Exception as error:
             self.on_fault(error)
             raise ToolFailure(f"The tool failed ({type(error).__name__}).") from None
+        finally:
+            self._count(tool, failed)
+
+    def _count(self, tool: "AgentTool", failed: bool) -> None:
+        """Count a call with what it has cost; calls within it have counted theirs before."""
+        cost_micros = sum(call.cost_micros for call in self.paid_calls[self._counted :])
+        self._counted = len(self.paid_calls)
+        engines, name = self.engines, OWN_SERVERS if tool.own else tool.name
+        engines.usage.tools.count(name, engines.clock(), failed=failed, cost_micros=cost_micros)
+
+    def close(self) -> None:
+        """End what tools keep for further calls, such as sessions of tool servers, without waiting for it."""
+        for close in self.closers:
+            close()
+        self.closers.clear()
 
     @contextlib.asynccontextmanager
     async def paying(self, call: ModelCall) -> AsyncIterator[None]:
@@ -129,8 +152,9 @@ class AgentTool:
 
     `function(context, **arguments)` returns a value for JSON. It raises ToolFailure, ApiError or ValueError with a
     reason that the model can use. Every argument is required, so that models omit none. A tool with `ask` runs only
-    after a person has approved the call. `source` is SERVICE, or the name of the tool server that has it. A tool that
-    `cuts_itself` has its own limit for its result.
+    after a person has approved the call. `source` is SERVICE, or the name of the tool server that has it, which is the
+    user's `own` one or the operator's. A tool that `cuts_itself` has its own limit for its result. A tool of a server
+    has a JSON `schema` that the server checks. Its function takes the JSON of the arguments instead of them.
     """
 
     name: str
@@ -142,10 +166,20 @@ class AgentTool:
     price_micros: int = 0
     source: str = SERVICE
     cuts_itself: bool = False
+    schema: dict[str, Any] | None = None
+    own: bool = False
+
+    async def run(self, context: ToolContext, arguments: Mapping[str, Any], written: str | None) -> Any:
+        """Call the function. Raises what it raises, and what `checked` does."""
+        if self.schema is None:
+            return await self.function(context, **self.checked(arguments))
+        return await self.function(context, orjson.dumps(arguments).decode() if written is None else written)
 
     @functools.cached_property
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the arguments."""
+        if self.schema is not None:
+            return self.schema
         return {
             "type": "object",
             "properties": {name: shape.schema for name, shape in self.arguments.items()},
