@@ -26,6 +26,7 @@ const VIEWS = {
   providers: () => import("./views/providers.js"),
   wallet: () => import("./views/wallet.js"),
   settings: () => import("./views/settings.js"),
+  imports: () => import("./views/imports.js"),
   support: () => import("./views/support.js"),
   admin: () => import("./views/admin.js"),
 };

@@ -12,6 +12,7 @@ export const NAMES = /** @type {const} */ ([
   "providers",
   "wallet",
   "settings",
+  "imports",
   "support",
   "admin",
 ]);

@@ -24,6 +24,7 @@ export const texts = {
     providers: "Providers",
     wallet: "Wallet",
     settings: "Settings",
+    imports: "Import chats",
     support: "Support",
     admin: "Administration",
   },
@@ -459,7 +460,7 @@ export const texts = {
     intro:
       "Import chats from ChatGPT, Claude, Open WebUI, LibreChat or an export of this service. " +
       "Choose the ZIP or JSON file of the export, at most 200 MB.",
-    action: "Import chats",
+    action: "Choose a file",
     sending: (size) => `Uploading, ${size} so far…`,
     reading: (n) => `Importing, ${count(n, "conversation", "conversations")} so far…`,
     done: (source) => `The import from ${source} is complete.`,
@@ -527,6 +528,7 @@ export const texts = {
       files_days: (n) => `Files are deleted ${count(n, "day", "days")} after their last change.`,
     },
     exportAction: "Export data",
+    importText: "Import chats from ChatGPT, Claude, Open WebUI, LibreChat or another server like this one.",
     exporting: (size) => `${size} so far…`,
     end: "Delete account",
     endText: "Permanently delete your conversations, artifacts, keys and providers.",

@@ -18,8 +18,8 @@ import {
 import { saveFile } from "../files.js";
 import { bytes, modelName } from "../format.js";
 import { html } from "../html.js";
-import { Import } from "../imports.js";
 import { limits } from "../limits.js";
+import { link } from "../router.js";
 import { SignInMethods } from "../sign-in-methods.js";
 import { me, models, modelsOf, settings, theme } from "../state.js";
 import { texts } from "../texts.js";
@@ -53,7 +53,11 @@ export default function Settings() {
         }}
       />
     </div>
-    <h2>${t.data}</h2><${Export} /><${Import} />
+    <h2>${t.data}</h2><${Export} />
+    <div class="card section-row">
+      <p class="grow">${t.importText}</p>
+      <${Button} icon="upload" href=${link("imports")}>${texts.views.imports}<//>
+    </div>
     ${
       settings.data.value?.deletion_enabled &&
       html`<h2>${t.end}</h2>

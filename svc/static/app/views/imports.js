@@ -1,21 +1,21 @@
 // The import of chats from other applications: the file, its progress, the report and undo.
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { api } from "./api.js";
-import { Button, confirm, Failed, Notice, Progress, toast } from "./components.js";
-import { listAgain } from "./conversations.js";
-import { bytes } from "./format.js";
-import { html } from "./html.js";
-import { usePolling } from "./polling.js";
-import { projects } from "./state.js";
-import { texts } from "./texts.js";
+import { api } from "../api.js";
+import { Button, confirm, Failed, Notice, Page, Progress, toast } from "../components.js";
+import { listAgain } from "../conversations.js";
+import { bytes } from "../format.js";
+import { html } from "../html.js";
+import { usePolling } from "../polling.js";
+import { projects } from "../state.js";
+import { texts } from "../texts.js";
 
 const t = texts.imports;
 const UNDO_MS = 24 * 3_600_000;
 const MOST_SHOWN = 200;
 const ORDER = ["failed", "imported", "skipped"];
 
-export function Import() {
+export default function Imports() {
   const newest = useSignal(/** @type {Api.ImportReport | null} */ (null)),
     sent = useSignal(/** @type {[number, number] | null} */ (null)),
     error = useSignal(null);
@@ -58,8 +58,7 @@ export function Import() {
     }
   };
   const isBusy = sent.value !== null || newest.value?.status === "reading";
-  return html`<div class="card stack">
-    <p>${t.intro}</p>
+  return html`<${Page} title=${texts.views.imports} intro=${t.intro}><div class="card stack">
     ${
       sent.value &&
       html`<${Progress}
@@ -71,7 +70,7 @@ export function Import() {
     ${error.value && html`<${Failed} error=${error.value} />`}
     ${newest.value && html`<${Report} of=${newest.value} onUndo=${undo} />`}
     <${FileButton} busy=${isBusy} onFile=${send} />
-  </div>`;
+  </div><//>`;
 }
 
 function refresh() {
