@@ -8,7 +8,6 @@ handler -> EventStream(events) -> Interrupt.over(): a disconnect, the drain, del
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from types import TracebackType
@@ -172,10 +171,10 @@ class EventStream(Response):
     _started: bool = False
     _unsent: bytes = b""
     _pinging: asyncio.Task[None] | None = None
-    _sent_at: float = field(default_factory=time.monotonic)
+    _sent_at: float = field(init=False)  # by the clock of the event loop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._send = send
+        self._send, self._sent_at = send, asyncio.get_running_loop().time()
         if scope["method"] == "HEAD":
             await self.events.aclose()
             await self._flush(more_body=False)
@@ -239,13 +238,13 @@ class EventStream(Response):
         if (unsent := self._unsent) or not more_body:
             await self._send({"type": "http.response.body", "body": unsent, "more_body": more_body})
             self._unsent = self._unsent[len(unsent) :]  # a block may have been added while a ping waited
-            self._sent_at = time.monotonic()
+            self._sent_at = asyncio.get_running_loop().time()
 
     def _ping_in(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._ping_if_silent)
 
     def _ping_if_silent(self) -> None:
-        silent_seconds = time.monotonic() - self._sent_at
+        silent_seconds = asyncio.get_running_loop().time() - self._sent_at
         if self._unsent:  # the client is not reading; these bytes will end the silence
             silent_seconds = 0.0
         elif silent_seconds >= self.ping_seconds:

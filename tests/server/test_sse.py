@@ -11,10 +11,10 @@ import pytest
 
 from svc.errors import ApiError, ClientGone
 from svc.inference.claim import Claim
-from svc.server import sse
 from svc.server.http.head import Context
 from svc.server.sse import PING, Drain, EventStream, Interrupt, LastBlock
 from tests.support.cases import each
+from tests.support.loop_clock import advance_loop
 from tests.support.waiting import run_ready, until
 
 
@@ -131,35 +131,33 @@ async def test_error_after_the_first_block_ends_the_stream_once(error: Exception
     assert faults == ([] if isinstance(error, ApiError) else [error])
 
 
-async def test_silent_stream_sends_pings() -> None:
+async def test_ping_is_sent_after_each_silence_and_not_earlier() -> None:
+    turns: asyncio.Queue[bytes] = asyncio.Queue()
+
     async def events() -> AsyncGenerator[bytes, None]:
-        await until(lambda: caller.body.count(PING) >= 2)
-        yield b"one\n\n"
+        while block := await turns.get():
+            yield block
+
+    async def passing(seconds: float) -> bytes:
+        advance_loop(seconds)
+        await run_ready()
+        return caller.body
 
     caller = Caller()
-    await run(stream(events(), Drain(), ping_seconds=0.02), caller)
-    pings, _, rest = caller.body.rpartition(PING)
-    assert pings.replace(PING, b"") == b"" and rest == b"one\n\n"
-
-
-async def test_no_ping_follows_the_end_of_a_stream() -> None:
-    pinged = asyncio.Event()
-
-    async def events() -> AsyncGenerator[bytes, None]:
-        await pinged.wait()
-        return
-        yield
-
-    class Pinged(Caller):
-        async def send(self, message: dict[str, Any]) -> None:
-            self.messages.append(message)
-            if message.get("body") == PING:
-                pinged.set()
-
-    caller = Pinged()
-    await run(stream(events(), Drain(), ping_seconds=0.02), caller)
-    await asyncio.sleep(0.1)
-    assert caller.body == PING and caller.messages[-1] == {
+    running = asyncio.create_task(run(stream(events(), Drain(), ping_seconds=100), caller))
+    await run_ready()
+    assert await passing(60) == b""
+    assert await passing(40) == PING
+    assert await passing(60) == PING
+    assert await passing(40) == PING * 2
+    await passing(60)
+    turns.put_nowait(b"one\n\n")
+    assert await passing(0) == await passing(60) == PING * 2 + b"one\n\n"
+    sent = await passing(40)
+    assert sent == PING * 2 + b"one\n\n" + PING
+    turns.put_nowait(b"")
+    await running
+    assert await passing(1000) == sent and caller.messages[-1] == {
         "type": "http.response.body",
         "body": b"",
         "more_body": False,
@@ -290,8 +288,7 @@ async def test_drain_ends_each_stream_with_its_error() -> None:
         await run(stream(events(), drain), Caller())
 
 
-async def test_stream_that_is_made_is_sent_during_the_drain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "_JSON_GRACE_SECONDS", 0.3)
+async def test_stream_that_is_made_is_sent_during_the_drain() -> None:
     gate = asyncio.Event()
 
     async def events(gate: asyncio.Event) -> AsyncGenerator[bytes, None]:
@@ -307,7 +304,9 @@ async def test_stream_that_is_made_is_sent_during_the_drain(monkeypatch: pytest.
     endless = asyncio.create_task(run(stream(events(asyncio.Event()), drain, is_made=True), callers[2]))
     await until(lambda: callers[1].body and callers[2].body)
     gate.set()
-    await asyncio.wait_for(asyncio.gather(begun, late, endless), 5)
+    await asyncio.wait_for(asyncio.gather(begun, late), 5)
+    advance_loop(5)  # the grace time
+    await asyncio.wait_for(endless, 5)
     assert [caller.body for caller in callers] == [b"one\n\ntwo\n\n"] * 2 + [b"one\n\nclosed:shutting_down\n\n"]
 
 

@@ -19,6 +19,7 @@ from tests.support.wire_grammar import (
     HEAD,
     REASONS,
     answer,
+    as_sent,
     assembled,
     calls,
     check_completion,
@@ -224,6 +225,16 @@ def test_half_an_emoji_is_sent_before_repeated_texts() -> None:
     assert text_of(chunks) == "a\ufffdbc" == stream.content()["content"]
 
 
+def test_waiting_fields_of_a_choice_are_not_repeated_with_its_texts() -> None:
+    stream, text = writer(), delta(content="a")
+    waiting = {"choices": [{"index": 0, "delta": {}, "token_ids": [1]}]}
+    raws = (delta(content=""), waiting, text, repeats_of(text, "b", "c"))
+    chunks = as_sent(chunk for raw in raws for chunk in stream.feed(raw))
+    choices = [choice for chunk in chunks for choice in chunk["choices"]]
+    assert [choice["delta"]["content"] for choice in choices] == ["", "a", "b", "c"]
+    assert [choice.get("token_ids") for choice in choices] == [None, [1], None, None]
+
+
 def test_no_chunk_follows_the_end() -> None:
     stream, last = writer(), delta(content="b")
     for raw in (delta(content="a"), last):
@@ -268,6 +279,16 @@ def test_choice_over_its_limit_is_cut_with_length() -> None:
     assert text_of(chunks) == "Hello, wö" and stream.finished and stream.cut
     assert stream.feed(delta(content="more")) == []
     assert reasons(stream.finish()) == ["length"]
+
+
+@each(("size_bytes", "text"), [(5, "abcde"), (6, "abcdef"), (7, "abcdef"), (8, "abcdefé")])
+def test_repeated_texts_are_cut_at_the_limit_too(size_bytes: int, text: str) -> None:
+    stream, first = granted(size_bytes), delta(content="ab")
+    raws = (delta(content=""), first, repeats_of(first, "c", "d"), repeats_of(first, "e", "f"), repeats_of(first, "é"))
+    chunks = as_sent(chunk for raw in raws for chunk in stream.feed(raw))
+    assert text_of(chunks) == text == stream.content()["content"]
+    assert stream.text_bytes == len(text.encode()) and stream.cut is (size_bytes < 8)
+    assert reasons(stream.finish()) == ["stop" if size_bytes == 8 else "length"]
 
 
 def test_text_reasoning_and_arguments_share_the_limit_of_a_choice() -> None:

@@ -27,6 +27,12 @@ def test_half_an_emoji_alone_becomes_the_replacement_character() -> None:
     assert text_of(streamed(delta(content="\ude00b"))) == "\ufffdb"
 
 
+def test_second_half_of_an_emoji_alone_is_replaced_at_once() -> None:
+    stream = writer()
+    assert text_of(stream.feed(delta(content="a\ude00"))) == "a\ufffd"
+    assert text_of([*stream.feed(delta(content="\ude00\U0001f642")), *stream.finish()]) == "\ufffd\U0001f642"
+
+
 # --- tool calls
 
 
