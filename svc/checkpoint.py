@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from svc.schema import BUSY_SECONDS, connect
-from svc.slack import Slack
+from svc.slack import FRAME_BYTES, Slack
 from svc.workers import Pool
 
 T = TypeVar("T")
@@ -86,8 +86,20 @@ class Checkpointer:
             await self._on_thread(self._opened().sync)
         return emptied
 
+    async def empty_last(self) -> None:
+        """Empty the log as far as that needs no waiting. Call it after the last transaction of the writer."""
+        if self._slack is None:
+            return
+        with contextlib.suppress(sqlite3.Error, OSError):
+            more = bool(self._log_bytes()) or self._slack.has_remains
+            while more:
+                await self._on_thread(self._copy)
+                more = await self._writer.outside(self._truncate) and (
+                    await self._on_thread(self._slack.examine_written) or self._slack.has_remains
+                )
+
     async def close(self) -> None:
-        """Empty the log a last time and close the connection. Call it after all other connections are closed."""
+        """Close the connections. Call it after all others are closed."""
         await self._on_thread(self._close)
         self._threads.shutdown()
 
@@ -112,7 +124,9 @@ class Checkpointer:
 
     def _copy(self) -> tuple[int, int]:
         """Copy the log into the file until the rest is small. Return how many pages it has, and how many are left."""
-        pages = left = 0
+        pages = left = self._log_bytes() // FRAME_BYTES
+        if left <= _FEW_PAGES:  # to open two connections would take longer: each reads the schema
+            return pages, left
         for _ in range(_PASSES):  # one is enough unless much is written at the same time
             pages, left = self._checkpoint(*self._connected())
             if left <= _FEW_PAGES and self._opened().note() <= _MORE_PAGES:
@@ -166,12 +180,6 @@ class Checkpointer:
             conn.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
     def _close(self) -> None:
-        with contextlib.suppress(sqlite3.Error, OSError):
-            if self._slack is not None and (self._log_bytes() or self._slack.has_remains):
-                self._copy()
-                conn = self._connected()[0]
-                while self._truncate(conn) and (self._slack.examine_written() or self._slack.has_remains):
-                    pass
         for conn in self._conns or ():
             conn.close()
         if self._slack is not None:

@@ -83,7 +83,9 @@ class Database:
         self._stack.push_async_callback(self._checkpointer.close)
         try:
             with start_errors(self._path):
-                for pool in (self._writer, self._readers, self._heavy):
+                self._stack.push_async_callback(self._close_writer)
+                await self._writer.open()
+                for pool in (self._readers, self._heavy):
                     self._stack.push_async_callback(pool.close)
                     await pool.open()
                 self._own = self._stack.enter_context(contextlib.closing(connect(self._path, query_only=True)))
@@ -93,6 +95,11 @@ class Database:
             raise
         self._writer.wake()  # a crash may have left work
         self._stack.callback(asyncio.create_task(self._checkpointer.empty_in_time()).cancel)
+
+    async def _close_writer(self) -> None:
+        await self._writer.finish()
+        await self._checkpointer.empty_last()
+        await self._writer.close()
 
     def write(self, fn: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         """Run `fn(conn, *args)` as one transaction and return its result when it is on disk.

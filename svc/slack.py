@@ -25,8 +25,8 @@ _PAGE_BYTES = 4096
 _FILE_HEAD_BYTES = 100
 _LOG_HEAD = struct.Struct("=16xII8x")  # the salts, which change whenever the log restarts
 # A frame begins with the number of its page, whether a transaction ends, and the salts, in words of 4 bytes.
-_FRAME_BYTES = 24 + _PAGE_BYTES
-_FRAME_WORDS = _FRAME_BYTES // 4
+FRAME_BYTES = 24 + _PAGE_BYTES
+_FRAME_WORDS = FRAME_BYTES // 4
 _FRAMES_AT_ONCE = 256
 _INTERIOR_INDEX, _INTERIOR_TABLE, _LEAF_INDEX, _LEAF_TABLE = 2, 5, 10, 13
 _KINDS = {_INTERIOR_INDEX: 12, _INTERIOR_TABLE: 12, _LEAF_INDEX: 8, _LEAF_TABLE: 8}  # bytes of the page's head
@@ -66,9 +66,9 @@ class Slack:
             if salts != self._salts:
                 self._salts, self._frames = salts, 0
             before = noted = self._frames
-            log.seek(_LOG_HEAD.size + noted * _FRAME_BYTES)
-            while count := len(frames := log.read(_FRAMES_AT_ONCE * _FRAME_BYTES)) // _FRAME_BYTES:
-                heads = memoryview(frames[: count * _FRAME_BYTES]).cast("I")
+            log.seek(_LOG_HEAD.size + noted * FRAME_BYTES)
+            while count := len(frames := log.read(_FRAMES_AT_ONCE * FRAME_BYTES)) // FRAME_BYTES:
+                heads = memoryview(frames[: count * FRAME_BYTES]).cast("I")
                 # One word of all frames at a time: frame by frame it took 3 % of a paid chat.
                 pages, ends, *found = (heads[word::_FRAME_WORDS].tolist() for word in range(4))
                 both = list(zip(*found, strict=True))

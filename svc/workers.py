@@ -233,10 +233,14 @@ class Pool:
         # Not at once: a caller that was just answered may come again, and then shares the next commit.
         self._start_soon()
 
-    async def close(self) -> None:
-        """Run what waits, then close the connections."""
+    async def finish(self) -> None:
+        """Run what waits, and refuse new jobs."""
         self._closed = True
         await self._idle.wait()
+
+    async def close(self) -> None:
+        """Run what waits, then close the connections."""
+        await self.finish()
         if self._joining is not None:
             self._joining.cancel()
         for worker in self._workers:

@@ -116,7 +116,7 @@ class Clocks:
         self.ticks += seconds
 
 
-@dataclass
+@dataclass(repr=False)  # asyncio.Runner makes the text of each task's result, this one in every test
 class Service:
     """The application with its running lifespan: `client` sends requests to `app` through `transport`, which has the
     client's address. `state` is what the handlers have.

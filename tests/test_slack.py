@@ -14,7 +14,7 @@ from svc.checkpoint import Checkpointer
 from svc.schema import connect
 from svc.slack import Slack
 from svc.workers import Pool
-from tests.support.databases import prepare
+from tests.support.databases import open_with_schema, prepare
 
 SCHEMA = """
 CREATE TABLE notes (id TEXT PRIMARY KEY, account_id TEXT NOT NULL, text TEXT NOT NULL) STRICT;
@@ -179,6 +179,20 @@ def test_uncommitted_pages_are_noted_again(path: Path, conn: sqlite3.Connection,
     examine(slack)
     overwrite(slack, conn)
     assert dead(path, conn) == set()
+
+
+@pytest.mark.parametrize("seeds", [1, 4])
+async def test_stop_leaves_no_remains(tmp_path: Path, seeds: int) -> None:
+    path = tmp_path / "b.db"
+    db = await open_with_schema(path, SCHEMA)
+    await db.empty_log()
+    for seed in range(seeds):
+        await db.write(write, seed)
+    log_bytes = path.with_name("b.db-wal").stat().st_size
+    assert (log_bytes > 1 << 20) is (seeds == 4), "the checkpointer copies a large log first"
+    await db.close()
+    with contextlib.closing(connect(path)) as conn:
+        assert dead(path, conn) == set() and rows(conn)["notes"]
 
 
 async def test_no_page_is_copied_without_note(
