@@ -218,8 +218,7 @@ async def serving(config: Config, clocks: Clocks, catalog: str | None = None) ->
         served = _WithState(app, state)
         transport = httpx.ASGITransport(served, raise_app_exceptions=False)
         hooks: dict[str, Any] = {"response": [_hold_against_the_document]}
-        async with httpx.AsyncClient(transport=transport, base_url=config.base_url, event_hooks=hooks) as client:
-            client._cookies = _FewCookies()
+        async with _Client(transport=transport, base_url=config.base_url, event_hooks=hooks) as client:
             yield Service(served, client, transport, dict(vars(state["service"])), config, clocks)
 
 
@@ -229,12 +228,58 @@ async def service(config: Config, clocks: Clocks) -> AsyncIterator[Service]:
         yield service
 
 
+class _Client(httpx.AsyncClient):
+    """httpx takes longer to build a request than the application to answer it. This client joins each path with the
+    base address once, and finds the cookies for an address once.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._cookies = _FewCookies()
+        self._base = str(self.base_url)
+
+    def build_request(self, method: str, url: httpx.URL | str, **options: Any) -> httpx.Request:
+        request = super().build_request(method, url, **options)
+        if self._cookies and not options.get("cookies"):
+            self._cookies.set_cookie_header(request)
+        return request
+
+    def _merge_url(self, url: httpx.URL | str) -> httpx.URL:
+        if not isinstance(url, str) or len(url) > 200:
+            return super()._merge_url(url)
+        if (self._base, url) not in _JOINED:
+            _JOINED[self._base, url] = super()._merge_url(url)
+        return _JOINED[self._base, url]
+
+    def _merge_cookies(self, cookies: Any = None) -> Any:
+        return super()._merge_cookies(cookies) if cookies else None  # `build_request` adds the others
+
+
+_JOINED: dict[tuple[str, str], httpx.URL] = {}
+
+
 class _FewCookies(httpx.Cookies):
-    """httpx builds two objects of the standard library for each response, to find no cookie in nearly all of them."""
+    """httpx builds two objects of the standard library for each response, to find no cookie in nearly all of them, and
+    one for each request.
+    """
 
     def extract_cookies(self, response: httpx.Response) -> None:
         if "set-cookie" in response.headers:
             super().extract_cookies(response)
+
+    def set_cookie_header(self, request: httpx.Request) -> None:
+        if "cookie" in request.headers:
+            return
+        address = request.url.scheme, request.url.netloc, request.url.path
+        key = (*address, *((one.name, one.value, one.domain, one.path, one.expires) for one in self.jar))
+        if key not in _SENT:
+            super().set_cookie_header(request)
+            _SENT[key] = request.headers.get("cookie")
+        elif (sent := _SENT[key]) is not None:
+            request.headers["cookie"] = sent
+
+
+_SENT: dict[tuple[Any, ...], str | None] = {}  # expired cookies too: no test waits so long
 
 
 async def _hold_against_the_document(answer: httpx.Response) -> None:

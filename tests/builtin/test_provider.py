@@ -50,7 +50,7 @@ BOMBS: dict[str, tuple[str, Any, Body]] = {
     "repeats of much text": ("script", "repeat 1000000000 say " + "x" * 100_000, {"n": 2}),
     "repeated calls": ("script", "repeat 1000000000 tool f {}", {"n": 2}),
     "repeated nothing": ("script", "\n".join(["repeat 999999999 wait 0"] * 9_000), {}),
-    "much text": ("echo", "word " * 800_000, {"n": 128}),
+    "much text": ("echo", "word " * 800_000, {"n": 32}),
     "one long word": ("echo", "x" * 4_000_000, {"stop": ["xy" * 128] * 16}),
     "a long goal": ("assistant", BIG_TEXT, {"tools": AGENT_TOOLS}),
     "long memories": ("assistant", [*said(f"user: {BIG_TEXT}"), *said("user: What is my name?" * 300)], {}),

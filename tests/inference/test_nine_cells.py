@@ -297,12 +297,12 @@ def _ended_well(caller: str, answer: Any) -> bool:
 
 
 async def test_hostile_streams_cost_the_same_in_every_cell(lab: Lab) -> None:
-    await play(lab, range(20))
+    await play(lab, range(10))
 
 
 @pytest.mark.slow
 async def test_many_hostile_streams_cost_the_same_in_every_cell(lab: Lab) -> None:
-    await play(lab, range(20, 200))
+    await play(lab, range(10, 200))
 
 
 # --- faults, in the caller's own form

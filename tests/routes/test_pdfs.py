@@ -189,13 +189,16 @@ async def test_hold_covers_the_text_of_a_pdf(service: Service, upstream: FormatS
 async def test_pdf_without_text_is_refused_with_its_place(
     service: Service, headers: dict[str, str], upstream: FormatServer, api: str
 ) -> None:
-    for pdf, status, sentence in (
+    read: list[tuple[bytes | str, int, str]] = [  # each in a process
         (b"%PDF-1.7 junk", 422, "This PDF is damaged."),
         (encrypted(), 422, "This PDF is protected by a password."),
-        (b"", 422, "This PDF is empty."),
         (with_texts(b""), 422, "No text was found in this PDF. If it is a scan"),
+    ]
+    for pdf, status, sentence in (
+        (b"", 422, "This PDF is empty."),
         ("JVBERi0*", 400, "This PDF is not in standard base64."),
         ("JVBERi0", 400, "This PDF is not in standard base64."),
+        *(read if api == "chat" else read[:1]),
     ):
         service.clocks.advance(60)
         answer = await ask(service, headers, api, request(api, text_of(api, "Hi"), part_of(api, pdf)))
@@ -206,22 +209,27 @@ async def test_pdf_without_text_is_refused_with_its_place(
 
 
 @needs_pypdf
-@each("api", [*PATHS])
-async def test_request_has_at_most_five_pdfs_and_a_mebibyte_of_each_text(
-    service: Service, headers: dict[str, str], upstream: FormatServer, api: str
-) -> None:
-    upstream.requests.clear()
-    sixth = await ask(service, headers, api, request(api, *[part_of(api, with_texts(b"a"))] * 6))
-    place = PLACES[api].format(5)
-    assert sixth.status_code == 400
-    assert error_of(api, sixth)["message"] == f"{place}: a request may have 5 PDFs for this model. Send fewer."
-    long = of_streams(*[stream(b"BT /F1 12 Tf 50 700 Td (" + b"x" * 600_000 + b") Tj ET")] * 2)
-    answer = await ask(service, headers, api, request(api, part_of(api, long)))
-    assert answer.status_code == 400
-    assert error_of(api, answer)["message"].endswith("The text of this PDF is over 1 MiB. Send a part of it.")
+async def test_request_has_at_most_five_pdfs(service: Service, headers: dict[str, str], upstream: FormatServer) -> None:
+    pdf = with_texts(b"a")
+    for api in PATHS:
+        sixth = await ask(service, headers, api, request(api, *[part_of(api, pdf)] * 6))
+        place = PLACES[api].format(5)
+        assert sixth.status_code == 400
+        assert error_of(api, sixth)["message"] == f"{place}: a request may have 5 PDFs for this model. Send fewer."
     assert upstream.requests == []
-    five = await ask(service, headers, api, request(api, *[part_of(api, with_texts(b"a"))] * 5))
+    five = await ask(service, headers, "messages", request("messages", *[part_of("messages", pdf)] * 5))
     assert five.status_code == 200
+
+
+@needs_pypdf
+async def test_text_of_a_pdf_is_at_most_a_mebibyte(
+    service: Service, headers: dict[str, str], upstream: FormatServer
+) -> None:
+    long = of_streams(*[stream(b"BT /F1 12 Tf 50 700 Td (" + b"x" * 600_000 + b") Tj ET")] * 2)
+    answer = await ask(service, headers, "chat", request("chat", part_of("chat", long)))
+    assert answer.status_code == 400
+    assert error_of("chat", answer)["message"].endswith("The text of this PDF is over 1 MiB. Send a part of it.")
+    assert upstream.requests == []
 
 
 async def test_pdf_without_the_extra_is_refused_with_its_name(
@@ -242,14 +250,16 @@ async def test_result_of_a_tool_has_the_text_of_its_newest_pdfs_or_why_there_is_
     service: Service, headers: dict[str, str], upstream: FormatServer, api: str
 ) -> None:
     model = "lab/blind" if api == "chat" else "lab/ok"
-    pdfs = [with_texts(b"oldest"), b"%PDF-1.7 junk", *(with_texts(text) for text in (b"one", b"two", b"three", b"new"))]
+    texts = ("one", "two", "three", "new") if api == "chat" else ("new",)  # each is read in a process
+    empty = [b""] * (4 - len(texts))
+    pdfs = [with_texts(b"oldest"), b"%PDF-1.7 junk", *empty, *(with_texts(text.encode()) for text in texts)]
     body = with_results(api, *[part_of(api, pdf) for pdf in pdfs], model=model)
     answer = await ask(service, headers, api, body)
     assert answer.status_code == 200, answer.text
     result = json.dumps(next(one["content"] for one in upstream.requests[-1].body["messages"] if one["role"] == "tool"))
     assert "oldest" not in result and "[A PDF that was not read: a request may have 5.]" in result
     assert "File: a.pdf\\n\\n[This PDF is damaged." in result
-    assert all(f"File: a.pdf\\n\\n{text}" in result for text in ("one", "two", "three", "new"))
+    assert all(f"File: a.pdf\\n\\n{text}" in result for text in texts)
 
 
 @needs_pypdf
@@ -295,7 +305,7 @@ async def test_repeated_request_with_a_pdf_gets_the_first_answer(
         body = request(api, part_of(api, with_texts(b"Rye")), model=model)
         first, again = await ask(service, key, api, body), await ask(service, key, api, body)
         assert (first.status_code, first.content) == (200, again.content)
-        damaged = request(api, part_of(api, b"%PDF-1.7 junk"), model=model)
-        key = {**headers, "idempotency-key": f"damaged-{api}"}
-        assert [(await ask(service, key, api, damaged)).status_code for _ in range(2)] == [422, 422]
+    damaged = request("chat", part_of("chat", b"%PDF-1.7 junk"), model="lab/blind")
+    key = {**headers, "idempotency-key": "damaged"}
+    assert [(await ask(service, key, "chat", damaged)).status_code for _ in range(2)] == [422, 422]
     assert len(upstream.requests) == 3
