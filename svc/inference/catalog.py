@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -226,7 +225,7 @@ class _Listed:
 
     provider: Provider
     models: dict[str, Model] = field(default_factory=dict)
-    asked_at: float = float("-inf")
+    asked_at: float = float("-inf")  # by the clock of the event loop
     answered: bool = False  # the last time
     asking: "asyncio.Task[None] | None" = None
 
@@ -372,7 +371,8 @@ class Catalog:
         return model or (listed.provider.model(name) if accepted else None)
 
     async def _fresh(self, listed: _Listed, age_seconds: float) -> None:
-        if time.monotonic() - listed.asked_at >= (age_seconds if listed.answered else _FAILED_LIST_SECONDS):
+        age = asyncio.get_running_loop().time() - listed.asked_at
+        if age >= (age_seconds if listed.answered else _FAILED_LIST_SECONDS):
             # `wait` does not cancel the task, which other requests wait for.
             await asyncio.wait([self._refresh(listed)], timeout=_LONGEST_WAIT_SECONDS)
 
@@ -389,5 +389,5 @@ class Catalog:
         except UpstreamFault:
             listed.answered = False
         finally:
-            listed.asked_at = time.monotonic()
+            listed.asked_at = asyncio.get_running_loop().time()
             listed.asking = None

@@ -14,6 +14,7 @@ from svc.content import conversations, history
 from svc.deletion import slices
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.conversations import found, get, make, say
+from tests.support.loop_clock import advance_loop
 from tests.support.oauth_browser import rows
 
 DAY = 24 * 3600
@@ -121,9 +122,7 @@ async def test_file_of_a_deleted_run_stays_without_it(config: Config, clocks: Cl
         assert await rows(service, "SELECT * FROM runs") == await rows(service, "SELECT * FROM messages") == []
 
 
-async def test_old_data_is_deleted_at_start_and_every_hour(
-    config: Config, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_old_data_is_deleted_at_start_and_every_hour(config: Config, clocks: Clocks) -> None:
     async with serving(dataclasses.replace(config, keep_conversations_days=None), clocks) as service:
         headers = await with_key(service)
         await make(service, headers, title="first")
@@ -132,13 +131,13 @@ async def test_old_data_is_deleted_at_start_and_every_hour(
         clocks.advance(20 * DAY)
         await delete_old(service)
         assert await rows(service, "SELECT count(*) FROM conversations") == [(2,)], "they are kept without a limit"
-    monkeypatch.setattr(slices, "_OLD_ROWS_SECONDS", 0.01)
     async with serving(config, clocks) as service:
         while await rows(service, "SELECT title FROM conversations") != [("second",)]:
             await asyncio.sleep(0.01)
         clocks.advance(20 * DAY)
         while await rows(service, "SELECT title FROM conversations"):
             await asyncio.sleep(0.01)
+            advance_loop(3600)
 
 
 async def test_a_long_conversation_is_deleted_in_short_transactions(service: Service) -> None:

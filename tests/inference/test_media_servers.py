@@ -184,13 +184,14 @@ async def test_page_instead_of_a_picture_is_refused(lab: Lab, content_type: str,
         assert answer.status_code == 502 and "cannot be fetched" in answer.json()["error"]["message"]
 
 
-@each(("path", "field", "model"), [(IMAGES, "prompt", "lab/ok"), (SPEECH, "input", "say/ok")])
-async def test_large_media_body_does_not_block_the_event_loop(lab: Lab, path: str, field: str, model: str) -> None:
-    body = orjson.dumps({field: "hello", "model": model, "user": [{"a": {"b": 1}}] * 30_000})
-    headers = {**lab.headers, "content-type": "application/json"}
-    async with free_loop(0.04):
-        answer = await lab.service.client.post(path, content=body, headers=headers)
-    assert answer.status_code == 200 and len(lab.upstream.requests[-1].body["user"]) == 30_000
+async def test_large_media_body_does_not_block_the_event_loop(config: Config, clocks: Clocks, tmp_path: Path) -> None:
+    async with media_lab(config, clocks, tmp_path, timeout_seconds=30) as lab:
+        headers = {**lab.headers, "content-type": "application/json"}
+        for path, field, model in ((IMAGES, "prompt", "lab/ok"), (SPEECH, "input", "say/ok")):
+            body = orjson.dumps({field: "hello", "model": model, "user": [{"a": {"b": 1}}] * 30_000})
+            async with free_loop(0.04):
+                answer = await lab.service.client.post(path, content=body, headers=headers)
+            assert answer.status_code == 200 and len(lab.upstream.requests[-1].body["user"]) == 30_000
 
 
 async def test_audio_of_many_small_frames_does_not_block_the_event_loop(lab: Lab) -> None:

@@ -23,6 +23,7 @@ from svc.inference.catalog import Provider
 from svc.outbound.addresses import public_address
 from svc.outbound.client import Outbound
 from tests.support.cases import each
+from tests.support.loop_clock import advance_loop
 from tests.support.model_answers import ARGUMENTS, TEXT, UNICODE
 from tests.support.model_server import ModelServer
 from tests.support.wire_grammar import as_sent
@@ -295,9 +296,13 @@ async def test_endless_answer_is_refused_in_bounded_memory(setup: Setup, monkeyp
     assert caught.value.kind == "invalid"
 
 
-async def test_endless_slow_answer_times_out(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream, "_ANSWER_SECONDS", 0.2)
-    assert (await setup.fault("endless+drip-20ms")).kind == "timeout"
+async def test_endless_slow_answer_times_out_after_an_hour(setup: Setup) -> None:
+    raws, parts = setup.chat("endless+drip-20ms", provider=setup.provider(timeout_seconds=1000.0)), 0
+    with pytest.raises(UpstreamFault) as caught:
+        while await anext(raws):
+            parts += 1
+            advance_loop(900)
+    assert (caught.value.kind, parts) == ("timeout", 4)
 
 
 # --- leaving

@@ -14,12 +14,12 @@ import pytest
 from svc.billing import wallet
 from svc.config import Config
 from tests.conftest import Service, bearer
-from tests.support import watchdog
 from tests.support.byok import Names, add_provider
 from tests.support.cases import each
 from tests.support.format_server import FormatServer
 from tests.support.full_disk import full_disk
 from tests.support.waiting import until
+from tests.support.watchdog import WATCHDOG
 
 PATHS = {"responses": "/v1/responses", "messages": "/v1/messages"}
 PRICES = "input_micros_per_million_tokens = 1_000_000\noutput_micros_per_million_tokens = 1_000_000\n"
@@ -223,10 +223,9 @@ async def test_large_bodies_do_not_block_the_event_loop(
     upstream: FormatServer,
     api: str,
     kind: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The watchdog fails a test whose event loop was held."""
-    monkeypatch.setattr(watchdog, "MOST_SECONDS", 0.05)
+    WATCHDOG.most_seconds = 0.05
     said = [{"role": "user", "content": "hi"}]
     body: dict[str, Any] = {"model": f"free-{api}/plays-a", "metadata": {"a": "\\u0061"}, "max_tokens": 5}
     if kind == "items":

@@ -5,7 +5,6 @@ import dataclasses
 import ipaddress
 import re
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
 
 import httpx
 import orjson
@@ -92,16 +91,12 @@ async def test_valid_request_id_of_the_client_is_kept(service: Service, sent: st
     assert (answer.headers["x-request-id"] == sent) == kept
 
 
-async def test_unexpected_exception_is_500_without_its_text(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(*args: Any) -> None:
-        raise ValueError("the password is hunter2")
-
+async def test_unexpected_exception_is_500_without_its_text(service: Service) -> None:
     headers = await service.bearer()
-    lines: list[dict[str, Any]] = []
-    monkeypatch.setattr(service.state["db"], "read", broken)
-    answer = await service.client.get("/billing/account", headers=headers)
+    await service.state["db"].write(lambda tx: tx.execute("ALTER TABLE ledger RENAME TO hunter2") and None)
+    answer = await service.client.get("/billing/ledger", headers=headers)
     assert_error(answer, 500, "internal_error")
-    assert "hunter2" not in answer.text and not lines and answer.headers["x-request-id"]
+    assert "hunter2" not in answer.text and "table" not in answer.text and answer.headers["x-request-id"]
 
 
 @pytest.mark.parametrize("stream", [False, True])

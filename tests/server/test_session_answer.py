@@ -13,9 +13,9 @@ import pytest
 
 from svc.billing import wallet
 from svc.config import Config
-from svc.server import session_answer
 from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.databases import read_only
+from tests.support.loop_clock import advance_loop
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows
 from tests.support.session_chats import CHAT, CONTINUE, GOES_ON, HEADER, LONG, Chat, payloads, text_of
@@ -46,14 +46,7 @@ async def chat(service: Service, server: Sockets) -> AsyncIterator[Chat]:
         yield chat
 
 
-@pytest.fixture
-def saved_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_answer, "_SAVE_SECONDS", 0.02)
-
-
-async def test_question_and_text_so_far_are_stored_during_the_answer(
-    service: Service, chat: Chat, saved_soon: None
-) -> None:
+async def test_question_and_text_so_far_are_stored_during_the_answer(service: Service, chat: Chat) -> None:
     database, room = service.config.data_dir / "service.db", "SELECT bytes FROM reserved_room"
     async with chat.streamed(LONG):
         assert [bytes > 0 for (bytes,) in rows(database, room)] == [True], "the text has room until it is stored"
@@ -62,9 +55,9 @@ async def test_question_and_text_so_far_are_stored_during_the_answer(
         assert (said["role"], said["status"], said["model"]) == ("assistant", "in_progress", "builtin/script")
         (listed,) = (await chat.get("/conversations"))["data"]
         assert listed["answering"] and await chat.answering() and listed["title"].startswith("say Hello")
-        async with asyncio.timeout(20):
-            while (await chat.answer())["content"] != "Hello zebra":
-                await asyncio.sleep(0.05)
+        advance_loop(1.5)
+        await until(lambda: "Hello zebra" in {content for *_, content in stored(service.config)})
+        assert (await chat.answer())["content"] == "Hello zebra"
     said = await chat.ended()
     assert rows(database, room) == []
     assert (said["content"], said["status"], said["finish_reason"], said["error"]) == (
@@ -494,11 +487,12 @@ async def test_shutdown_before_any_text_is_503_with_the_conversation(
 
 
 async def test_after_a_crash_answers_are_interrupted_with_their_text_and_found_by_their_words(
-    chat: Chat, saved_soon: None, config: Config, clocks: Clocks
+    chat: Chat, config: Config, clocks: Clocks
 ) -> None:
     """The next start reads the files as a kill leaves them during an answer."""
     left = dataclasses.replace(config, data_dir=config.data_dir.parent / "left")
     async with chat.streamed(LONG):
+        advance_loop(1.5)
         await until(lambda: any(content for *_, content in stored(config)))
         shutil.copytree(config.data_dir, left.data_dir, ignore=shutil.ignore_patterns("status"))
     async with (

@@ -15,7 +15,6 @@ from dataclasses import replace
 import pytest
 
 from svc.config import Config
-from svc.inference import models
 from tests.conftest import Service
 from tests.inference.test_byok_addresses import HELLO, NEVER, PRIVATE, create, refused, url_of, uses
 from tests.support.byok import PUBLIC, Names, add_provider, http_answer
@@ -91,10 +90,7 @@ def config(config: Config, names: Names, request: pytest.FixtureRequest) -> Conf
     return replace(config, resolve=names, byok_private=request.param)
 
 
-async def test_private_addresses_get_no_packet(
-    service: Service, wire: Wire, names: Names, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(models, "_FAILED_LIST_SECONDS", 0.0)
+async def test_private_addresses_get_no_packet(service: Service, wire: Wire, names: Names) -> None:
     headers = await service.bearer()
     forbidden = NEVER if service.config.byok_private else [*NEVER, *PRIVATE]
     names.resolve("later.example", [PUBLIC])

@@ -61,21 +61,21 @@ PRICE = 20_000  # of builtin/paint, a picture
 WORST = 40_960  # of builtin/voice, 4096 audio tokens
 
 
-def catalog(base_url: str) -> str:
+def catalog(base_url: str, timeout_seconds: float) -> str:
     def entry(name: str, kind: str, price: str, fallback: str = "") -> str:
         return f'[[providers.models]]\nid = "{name}"\nkind = "{kind}"\n{price}\n' + (
             f'fallback = "{fallback}"\n' if fallback else ""
         )
 
     images, speech = "micros_per_image = 1000", "micros_per_thousand_audio_tokens = 2000"
-    text = f'[[providers]]\nname = "lab"\nbase_url = "{base_url}"\napi_key = "sk-the-operators-secret"\ntimeout_seconds = 0.5\n'
+    text = f'[[providers]]\nname = "lab"\nbase_url = "{base_url}"\napi_key = "sk-the-operators-secret"\ntimeout_seconds = {timeout_seconds}\n'
     text += "".join(entry(name, "image", images) for name in IMAGE_MODELS) + entry(
         "status-503", "image", images, "lab/fewer"
     )
     text += entry("status-502", "image", images, "builtin/paint") + entry(
         "status-504", "image", "micros_per_image = 30000", "builtin/paint"
     )
-    text += f'[[providers]]\nname = "say"\nbase_url = "{base_url}"\ntimeout_seconds = 0.5\n'
+    text += f'[[providers]]\nname = "say"\nbase_url = "{base_url}"\ntimeout_seconds = {timeout_seconds}\n'
     return (
         text
         + "".join(entry(name, "speech", speech) for name in SPEECH_MODELS)
@@ -112,10 +112,10 @@ class Lab:
 
 
 @contextlib.asynccontextmanager
-async def media_lab(config: Config, clocks: Clocks, folder: Path) -> AsyncIterator[Lab]:
+async def media_lab(config: Config, clocks: Clocks, folder: Path, timeout_seconds: float = 0.5) -> AsyncIterator[Lab]:
     """The service with model servers for media, and an account with a dollar."""
     async with ModelServer() as upstream:
-        (folder / "catalog.toml").write_text(catalog(upstream.base_url))
+        (folder / "catalog.toml").write_text(catalog(upstream.base_url, timeout_seconds))
         async with serving(replace(config, catalog=folder / "catalog.toml"), clocks) as service:
             signed_up = await service.sign_up()
             headers = bearer((await service.make_key(bearer(signed_up["access_token"])))["key"])
