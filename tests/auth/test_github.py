@@ -8,12 +8,11 @@ import pytest
 
 from svc.auth.oauth import GitHub, new_flow
 from svc.config import GITHUB, Config, IdentityProvider
-from svc.outbound import json_requests
-from svc.outbound.client import Outbound
 from tests.conftest import Clocks, Service
 from tests.support.cases import each
 from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, StandIn, person, stand_in
 from tests.support.oauth_browser import Browser, rows, with_providers
+from tests.support.outgoing_answers import Answers
 
 
 @pytest.fixture
@@ -113,16 +112,15 @@ async def test_an_issuer_in_the_answer_must_be_github(
     assert ("code" in await browser.come_back(address)) is taken
 
 
-async def test_without_an_issuer_it_is_github_com_and_its_api(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_an_issuer_it_is_github_com_and_its_api() -> None:
     seen: list[str] = []
 
-    async def answer(client: Outbound, url: str, *more: Any) -> tuple[int, Any]:
+    def answer(url: str) -> dict[str, Any]:
         seen.append(url)
-        return 200, {"access_token": "x", "id": 7}
+        return {"access_token": "x", "id": 7}
 
-    monkeypatch.setattr(json_requests, "ask_json", answer)
     flow = new_flow(bytes(32), "https://svc.example/auth/oauth/github/callback", "s")
-    github = GitHub(IdentityProvider("github", GITHUB, CLIENT_ID, CLIENT_SECRET), Outbound())
+    github = GitHub(IdentityProvider("github", GITHUB, CLIENT_ID, CLIENT_SECRET), Answers(answer))
     assert (await github.authorization_url(flow)).startswith("https://github.com/login/oauth/authorize?")
     assert (await github.identity(flow, "code")).subject == "7"
     assert seen == [

@@ -18,7 +18,6 @@ from svc.auth.oauth import Flow, Identity, new_flow
 from svc.auth.openid import OpenID, check_claims, signed_claims
 from svc.config import IdentityProvider
 from svc.errors import ApiError
-from svc.outbound import json_requests
 from svc.outbound.client import Outbound
 from tests.conftest import Clocks
 from tests.support.cases import each
@@ -33,6 +32,7 @@ from tests.support.identity_provider import (
     stand_in,
 )
 from tests.support.loopback_api import DROP, FLOOD, HANG
+from tests.support.outgoing_answers import Answers
 
 SECRET = bytes(32)
 NOW = 1_790_000_000
@@ -371,20 +371,19 @@ async def test_wrong_discovery_document_is_refused(client: Client, provider: Sta
     assert await client.sign_in()
 
 
-async def test_https_issuer_may_not_name_http_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_https_issuer_may_not_name_http_endpoints() -> None:
     document = {
         "issuer": "https://a.example",
         "authorization_endpoint": "https://a.example/a",
         "jwks_uri": "https://a.example/j",
     }
 
-    async def answer(client: Outbound, url: str, *more: Any) -> tuple[int, Any]:
+    def answer(url: str) -> dict[str, Any]:
         assert url == "https://a.example/.well-known/openid-configuration"
-        return 200, {**document, "token_endpoint": "http://a.example/t"}
+        return {**document, "token_endpoint": "http://a.example/t"}
 
-    monkeypatch.setattr(json_requests, "ask_json", answer)
     settings = IdentityProvider("a", "https://a.example", CLIENT_ID, CLIENT_SECRET)
-    openid = OpenID(settings, Outbound(), time.time, time.monotonic)
+    openid = OpenID(settings, Answers(answer), time.time, time.monotonic)
     with pytest.raises(ApiError, match="an insecure token_endpoint"):
         await openid.authorization_url(Flow("https://svc.example/callback", "s", "n", "v"))
 

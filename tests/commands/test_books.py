@@ -18,7 +18,6 @@ from svc.auth import accounts
 from svc.billing import payments, reconciliation, wallet
 from svc.billing.stripe import PaymentEvent
 from svc.billing.usage import add_call
-from svc.commands import books
 from svc.schema import command_connection, connect
 from tests.conftest import Service
 from tests.support.cases import each
@@ -130,17 +129,16 @@ def test_ledger_is_printed_oldest_first(account_id: str, capsys: pytest.CaptureF
 
 
 def test_long_ledger_is_printed_without_gaps(
-    tmp_path: Path, account_id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, account_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(books, "_PAGE_ROWS", 3)
     with command_connection(tmp_path / "service.db") as tx:
-        for number in range(8):
+        for number in range(2_010):  # pages have 1,000 rows
             wallet.book(tx, account_id, number + 1, description=str(number), now_seconds=AT)
     assert cli.main(["ledger", EMAIL, "--csv"]) == 0
     assert [row["amount_micros"] for row in rows(capsys.readouterr().out)] == [
         "5000000",
         "-700",
-        *map(str, range(1, 9)),
+        *map(str, range(1, 2_011)),
     ]
 
 
