@@ -177,6 +177,11 @@ def test_links_resolve_to_a_file_or_heading(name: str) -> None:
             assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, target
 
 
+def test_commands_of_the_tests_page_choose_a_test() -> None:
+    found = re.findall(r"`pytest [^`]*?(tests/[\w/]+\.py) -k (\w+)", (ROOT / "tests" / "README.md").read_text())
+    assert found and all(re.search(rf"def test_\w*{word}", (ROOT / path).read_text()) for path, word in found), found
+
+
 def test_rules_find_their_examples() -> None:
     assert CHAPTER.search("as contract 6 says") and CHAPTER.search("(specification 3.3)")
     assert not CHAPTER.search("a contract of 6 pages")
