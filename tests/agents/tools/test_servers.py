@@ -61,7 +61,7 @@ async def run(service: Service, headers: dict[str, str], goal: str, **fields: An
     answer = await service.client.post("/v1/agents/run", json=body, headers=headers)
     assert answer.status_code == 200, answer.text
     assert_exact(service.config.data_dir / "service.db")
-    return [orjson.loads(block[6:]) for block in answer.text.split("\n\n")[:-1]]
+    return [orjson.loads(block[6:]) for block in answer.text.split("\n\n")[:-1] if block != ": ping"]
 
 
 def results(events: list[dict[str, Any]]) -> list[tuple[bool, Any]]:
