@@ -64,6 +64,7 @@ _TYPES = {
 }
 _FILE_HEADERS = {
     **OF_PAGES,
+    "permissions-policy": header("What a page may use of the machine.", string, "microphone=(self)"),
     "etag": header("The version of the file, for If-None-Match.", string, '"b94d27b9934d3e08a52e52d7da7dabfa"'),
 }
 _NOT_CHANGED = Answer("The browser's copy is current (`If-None-Match`).", headers=_FILE_HEADERS, status=304)
@@ -264,6 +265,7 @@ def _answer(request: Request, file: File, caching: str) -> Response:
     headers = {
         "content-security-policy": file.policy,
         "referrer-policy": "no-referrer",
+        "permissions-policy": "microphone=(self)",  # for dictation
         "cache-control": caching,
         "etag": file.etag,
         "vary": "accept-encoding",

@@ -138,6 +138,7 @@ async def test_policy_allows_only_the_import_map_inline(service: Service) -> Non
         "unsafe" not in policy and "require-trusted-types-for 'script'" in policy and "frame-ancestors 'none'" in policy
     )
     assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["permissions-policy"] == "microphone=(self)"
 
 
 @each("path", ["/nowhere", "/nowhere/<b>", "/{body}"])

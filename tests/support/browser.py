@@ -168,10 +168,10 @@ async def user_of(page: Page) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def chromium(**env: str) -> AsyncIterator[Browser]:
+async def chromium(*flags: str, **env: str) -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=FLAGS.split(), env={**os.environ, **env}
+            executable_path=CHROMIUM, args=[*FLAGS.split(), *flags], env={**os.environ, **env}
         )
         yield browser
         await browser.close()

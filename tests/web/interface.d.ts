@@ -76,6 +76,7 @@ interface Interface {
   media: {
     draw(body: Api.ImageRequest, options?: Options): Promise<Api.ImageList>;
     speak(body: Api.AudioRequest, options?: Options): Promise<{ blob: Blob; seconds: number; truncated: boolean }>;
+    transcribe(form: FormData, options?: Options): Promise<Api.Transcript>;
   };
   billing: {
     account(): Promise<Api.BillingAccount>;

@@ -106,7 +106,7 @@ function newSession(old) {
 }
 
 /**
- * `body`: JSON, a Blob or URLSearchParams. `open`: without the session's token.
+ * `body`: JSON, a Blob, a form or URLSearchParams. `open`: without the session's token.
  * @typedef {{body?: any, headers?: Record<string, string>, open?: boolean, keepalive?: boolean,
  *   signal?: AbortSignal}} Options
  * @typedef {{onProgress?: (bytes: number, allBytes: number | null) => void, type?: string,
@@ -124,7 +124,8 @@ function newSession(old) {
 async function send(method, path, { body, headers = {}, signal: abort, keepalive, open = false } = {}) {
   for (;;) {
     const token = open ? null : session.peek()?.token;
-    const isJson = body !== undefined && !(body instanceof Blob) && !(body instanceof URLSearchParams);
+    const isJson =
+      body !== undefined && ![Blob, FormData, URLSearchParams].some((kind) => body instanceof kind);
     const began = performance.now();
     let answer;
     try {
@@ -496,6 +497,7 @@ export const api = {
   media: {
     draw: (body, options) => once("/v1/images/generations", body, jsonOf, options),
     speak,
+    transcribe: (form, options) => json("POST", "/v1/audio/transcriptions", { body: form, ...options }),
   },
   billing: {
     account: () => get("/billing/account"),

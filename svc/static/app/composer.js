@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { AttachButton, AttachedList, attachments } from "./attached.js";
 import { IconButton, toast } from "./components.js";
 import { hasParts } from "./content.js";
+import { DictateButton, finishDictation } from "./dictate-button.js";
 import { Estimate } from "./estimate.js";
 import { draftOf, keepDraft, keepFiles, keepText } from "./drafts.js";
 import { html } from "./html.js";
@@ -72,6 +73,7 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
   const draft = text.value + attached.value.map((item) => item.text ?? "").join("");
   const send = async () => {
     if (!canSend) return;
+    if (await finishDictation()) return sendDraft(); // with the last words
     const items = attached.peek(),
       said = text.peek().trim();
     if (busy) return queue(said, items);
@@ -144,6 +146,7 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
     ></textarea>
     <div class="composer-bar">
       <${AttachButton} onFiles=${add} />
+      <${DictateButton} area=${area} />
       <${Estimate} ...${priced} id="estimate" draft=${draft} pictures=${pictures} />
       ${busy && html`<${IconButton} class="stop" icon="stop" label=${t.stop} onClick=${onStop} />`}
       <${IconButton}

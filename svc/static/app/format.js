@@ -49,6 +49,9 @@ export function duration(milliseconds) {
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
 
+/** Seconds: 0:07. */
+export const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+
 /** Format the day of a time here; a day without a time, such as 2026-01-31, stays that day everywhere. */
 export const date = (iso) => (iso.length === 10 ? wholeDay : day).format(new Date(iso));
 /** Format a day in UTC without its year: 1 December. */
@@ -67,7 +70,8 @@ export function ago(iso, now = Date.now()) {
 
 /**
  * @typedef {{input_micros_per_million_tokens: number, output_micros_per_million_tokens: number,
- *   micros_per_image: number, micros_per_thousand_audio_tokens: number}} Pricing
+ *   micros_per_image: number, micros_per_thousand_audio_tokens: number,
+ *   micros_per_audio_minute: number}} Pricing
  */
 
 /**
@@ -80,6 +84,7 @@ export function price({ pricing = {} }) {
   if (pricing.micros_per_image) return `${cost(pricing.micros_per_image)} / image`;
   if (pricing.micros_per_thousand_audio_tokens)
     return `${cost(pricing.micros_per_thousand_audio_tokens)} / 1K audio tokens`;
+  if (pricing.micros_per_audio_minute) return `${cost(pricing.micros_per_audio_minute)} / minute`;
   return input || output ? `${cost(input)} in · ${cost(output)} out / 1M` : null;
 }
 

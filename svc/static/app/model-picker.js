@@ -15,6 +15,15 @@ export const PICKER_ID = "model-picker";
 /** Whether a model is one of the service's own, which are for trying out. */
 export const isBuiltin = (id) => id.startsWith("builtin/");
 
+/** The chosen model of a kind, or the default: the operator's first, else the built-in one, else an own. */
+export function usedModel(of, id) {
+  const list = modelsOf(of) ?? [];
+  const isDefault = [(model) => !model.byok && !isBuiltin(model.id), (model) => isBuiltin(model.id)];
+  return (
+    list.find((model) => model.id === id) ?? list.find(isDefault[0]) ?? list.find(isDefault[1]) ?? list[0]
+  );
+}
+
 /** `value`: an id or null; `onChange(id or null)`; `kind` of models; `optional` allows null. */
 export function ModelPicker({ value, onChange, kind = "chat", optional = true, id = PICKER_ID }) {
   const open = useSignal(false),

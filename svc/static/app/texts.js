@@ -236,6 +236,23 @@ export const texts = {
       `This is longer than the model can read: about ${limit.toLocaleString("en")} tokens. ` +
       "Shorten it or choose another model.",
   },
+  dictation: {
+    start: "Dictate",
+    startFor: (price) => `Dictate (${price} a minute)`,
+    stop: "Stop dictating",
+    listening: "Listening. Escape discards the words.",
+    finishing: "Writing the last words",
+    cancel: "Press Escape to discard the words",
+    done: "The dictated words are in the message.",
+    /** By the names of the browser's errors. */
+    problems: {
+      NotAllowedError:
+        "The browser refuses the microphone. Allow it in the settings of this site, and try again.",
+      NotFoundError: "No microphone was found. Connect one, and try again.",
+      NotReadableError: "Another program uses the microphone. Close that program, and try again.",
+      SecurityError: "Browsers allow the microphone only over HTTPS. Open this page at its https:// address.",
+    },
+  },
   models: {
     label: (name) => `Model: ${name}`,
     choose: "Choose a model",
@@ -247,7 +264,7 @@ export const texts = {
     builtin: "For trying out",
     gone: (name) => `${name} is no longer available. The default model is used instead.`,
     free: "Free",
-    kinds: { chat: "chat", image: "images", speech: "speech" },
+    kinds: { chat: "chat", image: "images", speech: "speech", transcription: "transcriptions" },
   },
   signIn: {
     lead: "Your own AI platform, on your own machine.",
@@ -393,7 +410,8 @@ export const texts = {
     withoutKey: "Remove stored key",
     models: "Models",
     modelsHint:
-      "One model per line. Leave empty for all models. Add “image” or “speech” after a model of that kind.",
+      "One model per line. Leave empty for all models. " +
+      "Add “image”, “speech” or “transcription” after a model of that kind.",
     allModels: "all models",
     narrowed: (n) => count(n, "model", "models"),
     test: "Test",

@@ -20,7 +20,7 @@ import { saveFile } from "../files.js";
 import { duration, estimate } from "../format.js";
 import { html } from "../html.js";
 import { limits } from "../limits.js";
-import { isBuiltin } from "../model-picker.js";
+import { usedModel } from "../model-picker.js";
 import { pictureOf } from "../pictures.js";
 import { speech as said } from "../read-aloud.js";
 import { models, modelsOf, remembered, wallet } from "../state.js";
@@ -100,13 +100,6 @@ function shelf(wanted) {
   };
   let shelfEnd;
   return { items, more, error, busy, reload: () => ask(true), loadMore: () => ask(false) };
-}
-
-/** The chosen model of a kind, or the default: the operator's first one, else the built-in one. */
-function usedModel(of, id) {
-  const list = modelsOf(of) ?? [];
-  const isDefault = [(model) => !model.byok && !isBuiltin(model.id), (model) => isBuiltin(model.id)];
-  return list.find((model) => model.id === id) ?? list.find(isDefault[0]) ?? list.find(isDefault[1]);
 }
 
 /** The models of a kind as options; the service's default comes first. */

@@ -26,7 +26,7 @@ import { texts } from "../texts.js";
 const t = texts.providers;
 const providers = pagedList((after) => api.providers.list({ limit: 100, after }));
 const edited = signal(null); // a provider, or {} for a new one
-const KINDS = ["chat", "image", "speech"];
+const KINDS = ["chat", "image", "speech", "transcription"];
 /** Programs whose models the service finds on its own computer: what to run there, and the port. */
 const PROGRAMS = {
   ollama: { command: "ollama pull llama3.2", port: 11434 },
