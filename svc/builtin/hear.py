@@ -76,7 +76,7 @@ def recognize(file: BinaryIO, order: dict[str, Any]) -> dict[str, Any]:
     import numpy as np
     from faster_whisper import WhisperModel
 
-    folder, language = Path(order["model"]), order["language"]
+    folder, language, parent = Path(order["model"]), order["language"], os.getppid()
     if order["sha256"] is not None:
         with (folder / "model.bin").open("rb") as weights:
             if hashlib.file_digest(weights, "sha256").hexdigest() != order["sha256"]:
@@ -98,6 +98,8 @@ def recognize(file: BinaryIO, order: dict[str, Any]) -> dict[str, Any]:
         )
         language = info.language
         for segment in segments:
+            if os.getppid() != parent:  # the server has ended without its helpers
+                sys.exit(1)
             file.write(json.dumps(_line(segment, first / _RATE), default=float).encode() + b"\n")
     return {"seconds": len(sound) / 2 / _RATE, "language": language}
 

@@ -78,6 +78,22 @@ async def test_two_accounts_are_heard_at_once_and_a_third_call_waits_only_so_lon
     assert (await heard(ears, tone(1), "c")).seconds == 1
 
 
+async def test_work_that_takes_too_long_is_a_timeout() -> None:
+    pool = ProcessPool("svc.builtin.hear", seconds=0.05)
+    with pytest.raises(ApiError, match="Send a part of the audio") as refused:
+        await heard(Hearing(pool, pool), tone(1))
+    assert (refused.value.status, refused.value.code) == (504, "upstream_timeout")
+    await pool.close()
+
+
+async def test_file_that_cannot_be_measured_in_time_is_refused() -> None:
+    pool = ProcessPool("svc.builtin.hear", seconds=0.05)
+    with stored(tone(1)) as file, pytest.raises(ApiError) as refused:
+        await Hearing(pool, pool).seconds(file, "wav", "a")
+    assert (refused.value.status, refused.value.code) == (400, "invalid_value")
+    await pool.close()
+
+
 async def test_caller_that_leaves_ends_the_process(ears: Hearing) -> None:
     task = asyncio.create_task(heard(ears, tone(1)))
     while not ears._pool.at_work():

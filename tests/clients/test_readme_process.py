@@ -56,6 +56,7 @@ async def test_all_blocks_of_the_readme_work_in_one_shell(tmp_path: Path) -> Non
     assert '"type":"final"' in lines_of("agent-curl", output)
     assert lines_of("coding-agents", output).count("84") == 2
     assert "model: builtin/assistant" in shown and "doesn't recognize" not in output + shown
+    assert "own machine" in lines_of("transcription-curl", output)
     assert '"url":"https://' in lines_of("media-curl", output)
     assert (tmp_path / "hello.wav").read_bytes()[:4] == b"RIFF"
     assert (tmp_path / "data" / "service.db").is_file() and (tmp_path / "server.txt").read_text().count(

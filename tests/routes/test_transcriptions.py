@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import openai
 import orjson
 import pytest
 
@@ -326,6 +327,34 @@ async def test_built_in_model_answers_in_every_format(ears: Ears) -> None:
     assert refused(refusal) == (400, "unsupported_value", "language")
     spoken_cost = int(spoken.headers["x-service-cost-micros"])
     assert await ears.spent() == spoken_cost  # it is free
+
+
+async def test_openai_client_reads_every_format_and_the_stream(ears: Ears) -> None:
+    sentence = "Please open the window before you start the engine."
+    spoken = (await ears.post("/v1/audio/generate", input=sentence, model="builtin/voice")).content
+    key = ears.headers["authorization"].removeprefix("Bearer ")
+    base_url, client = f"{ears.service.config.base_url}/v1", ears.service.client
+    create = openai.AsyncOpenAI(api_key=key, base_url=base_url, http_client=client).audio.transcriptions.create
+    for model, text in (("builtin/whisper-tiny", sentence), ("ears/ok", "Hello, world!")):
+        asked: dict[str, Any] = {"file": ("speech.wav", spoken), "model": model}
+        assert (await create(**asked)).text == text
+        assert text in await create(**asked, response_format="text")
+        assert "-->" in await create(**asked, response_format="srt")
+        detailed = await create(**asked, response_format="verbose_json", timestamp_granularities=["word", "segment"])
+        assert detailed.text == text
+        events = [one async for one in await create(**asked, stream=True)]
+        assert [one.type for one in events][-2:] == ["transcript.text.delta", "transcript.text.done"]
+        assert events[-1].text == text
+    assert "-->" in await create(file=("speech.wav", spoken), model="builtin/whisper-tiny", response_format="vtt")
+    with pytest.raises(openai.BadRequestError, match="language must be one of"):
+        await create(file=("speech.wav", spoken), model="builtin/whisper-tiny", language="de")
+
+
+async def test_own_model_server_is_asked_and_costs_nothing(ears: Ears) -> None:
+    own = {"name": "own", "base_url": ears.upstream.base_url, "models": [{"id": "ok", "kind": "transcription"}]}
+    assert (await ears.service.client.post("/user/providers", json=own, headers=ears.headers)).status_code == 201
+    assert (await ears.send("own/ok", api_base="kept")).json() == {"text": "Hello, world!"}
+    assert ears.upstream.requests[-1].body["api_base"] == "kept" and await ears.spent() == 0
 
 
 async def test_nothing_is_heard_in_silence(ears: Ears) -> None:

@@ -12,7 +12,6 @@ from tests.support.cases import each
 NAMED = {
     "/v1/embeddings": "no embeddings endpoint",
     "/v1/completions": "Use POST /v1/chat/completions.",
-    "/v1/audio/transcriptions": "no transcriptions endpoint",
     "/v1/audio/translations": "no audio translations endpoint",
     "/v1/images/edits": "Use POST /v1/images/generations.",
     "/v1/images/variations": "Use POST /v1/images/generations.",
