@@ -178,7 +178,7 @@ class AgentRun:
             also=self._update_in,
             interrupt=self.interrupt,
             on_fault=self.note_fault,
-            sandbox=state.process_pools["python"],
+            pools=state.process_pools,
             on_inner_step=self._inner_steps.append,
         )
 

@@ -179,7 +179,8 @@ class NewRun(NamedTuple):
         list_of(text(64, least=1)).about(
             "The tools that the run may call; by default all available ones that need no approval. To name a tool is "
             "to approve its calls. A tool of a tool server is `<server>__<tool>`. `search_memory` needs a session, "
-            "`fetch_url` the operator's permission, and the tools for images and speech a model of that kind."
+            "`fetch_url` the operator's permission, `search_web` a search engine, and the tools for images and speech "
+            "a model of that kind."
         ),
     ] = None
 

@@ -146,7 +146,8 @@ class State:
         self.process_pools |= {"transcriptions": listener, "audio_lengths": measurer}
         self.process_pools["imports"] = ProcessPool("svc.builtin.imports.reader", seconds=900.0)
         # As many at once as there may be tool calls.
-        self.process_pools["python"] = ProcessPool("svc.builtin.sandbox", at_once=32)
+        for name, module in (("python", "svc.builtin.sandbox"), ("pages", "svc.builtin.page")):
+            self.process_pools[name] = ProcessPool(module, at_once=32)
         for pool in self.process_pools.values():
             stack.push_async_callback(pool.close)
         hearing = Hearing(listener, measurer)

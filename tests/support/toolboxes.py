@@ -37,7 +37,7 @@ async def box_of(db: Database, guarded: Outbound, faults: list[BaseException], e
         also=lambda tx: None,
         interrupt=Interrupt(),
         on_fault=faults.append,
-        sandbox=ProcessPool("svc.builtin.sandbox", at_once=32),
+        pools={"python": ProcessPool("svc.builtin.sandbox"), "pages": ProcessPool("svc.builtin.page")},
         on_inner_step=lambda step: None,
     )
 

@@ -63,7 +63,7 @@ async def run_python(
     functions = {name: list(context.tools[known].parameters["properties"]) for name, known in names.items()}
     order = sandbox.order(code, functions)
     try:
-        done = orjson.loads(await context.sandbox.converse(order, answer, account_id=context.home.account_id))
+        done = orjson.loads(await context.pools["python"].converse(order, answer, account_id=context.home.account_id))
     except UpstreamFault:
         raise ToolFailure(_STOPPED) from None
     if "failure" in done:

@@ -47,8 +47,8 @@ class ToolContext:
     """Who calls `tools`, and with what. `media_models` are by kind, `image` and `speech`, as far as there are any.
 
     `places` limit the calls at once. `paid_calls` grows. `also` is written with each of their settlements. `interrupt`
-    is that of the run or the answer.
-    `on_fault` receives the exception of a bug in a tool; the model sees only its class. `sandbox` runs Python.
+    is that of the run or the answer. `on_fault` receives the exception of a bug in a tool; the model sees only its
+    class. `pools` run helper processes: `python`, `pages` and `documents`.
     `on_inner_step` receives a `tool_call` and a `tool_result` for each call that the code of run_python makes.
     """
 
@@ -63,7 +63,7 @@ class ToolContext:
     also: Callable[[sqlite3.Connection], None]
     interrupt: Interrupt
     on_fault: Callable[[BaseException], None]
-    sandbox: ProcessPool
+    pools: Mapping[str, ProcessPool]
     on_inner_step: Callable[[dict[str, Any]], None]
     kept: dict[str, Any] = field(default_factory=dict)  # by tools, for further calls
     closers: list[Callable[[], None]] = field(default_factory=list)  # for `close`

@@ -12,6 +12,7 @@ from svc.agents.tools.offered import TOOLS
 from svc.agents.tools.registry import AgentTool, ToolContext
 from svc.billing import wallet
 from svc.builtin import sandbox
+from svc.builtin.processes import ProcessPool
 from svc.config import Config
 from svc.shapes import text
 from tests.conftest import Clocks, Service, bearer, serving
@@ -161,7 +162,7 @@ async def test_inner_calls_need_no_place(box: ToolContext) -> None:
 
 
 async def test_killed_process_is_a_failure(box: ToolContext) -> None:
-    box = replace(box, sandbox=type(box.sandbox)("svc.builtin.documents"))  # a module that answers nothing
+    box = replace(box, pools={"python": ProcessPool("svc.builtin.documents")})  # a module that answers nothing
     assert "stopped at a limit" in await failure(box, "run_python", {"code": "1"})
 
 

@@ -3,13 +3,19 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 
 from svc.agents.tools.registry import ToolContext
+from svc.builtin.processes import ProcessPool
+from svc.config import Config
 from svc.db import Database
 from svc.outbound.client import Outbound
+from tests.conftest import Clocks, serving
+from tests.support import pdfs
 from tests.support.cases import each
 from tests.support.loop_clock import hastened
 from tests.support.toolboxes import box_of, failure
@@ -62,9 +68,13 @@ async def open_box(db: Database, faults: list[BaseException]) -> AsyncIterator[T
 
 
 async def test_fetch_sends_no_data_of_the_caller(open_box: ToolContext) -> None:
-    async with web(page("Grüße".encode())) as (address, heads):
-        found = await open_box.call("fetch_url", {"url": f"{address}/a?b=c"})
-    assert found == {"status": 200, "content_type": "text/html; charset=utf-8", "text": "Grüße"}
+    async with web(page("<title>Grüße</title><p>an <a href=/x>alle</a><script>x()</script>".encode())) as (
+        address,
+        heads,
+    ):
+        found = await open_box.call("fetch_url", {"url": f"{address}/a?b=c#part"})
+    text = f"an [alle]({address}/x)"
+    assert found == {"url": f"{address}/a?b=c", "title": "Grüße", "text": text, "truncated": False}
     assert (
         heads[0].startswith(b"GET /a?b=c HTTP/1.1\r\n")
         and b"user_" not in heads[0]
@@ -72,19 +82,56 @@ async def test_fetch_sends_no_data_of_the_caller(open_box: ToolContext) -> None:
     )
 
 
-async def test_missing_page_is_a_result_with_its_status(open_box: ToolContext) -> None:
-    async with web(page(b"gone", status=b"404 Not Found")) as (address, _):
-        assert (await open_box.call("fetch_url", {"url": address}))["status"] == 404
+@each("status", [b"404 Not Found", b"400 X", b"401 X", b"500 X", b"304 Not Modified", b"300 X"])
+async def test_page_with_another_status_is_a_failure_that_names_it(open_box: ToolContext, status: bytes) -> None:
+    async with web(page(b"gone", status=status)) as (address, _):
+        told = await failure(open_box, "fetch_url", {"url": address})
+    assert told == f"The page answered with status {int(status[:3])}."
 
 
-async def test_a_redirect_is_not_followed(open_box: ToolContext) -> None:
-    async with web(page(b"secret")) as (inner, seen):
-        async with web(page(b"", status=b"302 Found", more=b"location: " + inner.encode() + b"\r\n")) as (
-            address,
-            heads,
-        ):
-            assert (await open_box.call("fetch_url", {"url": address}))["status"] == 302
-        assert len(heads) == 1 and seen == []
+def hops(count: int, to: bytes = b"/%d") -> Handler:
+    """A page behind `count` redirects."""
+    left = [count]
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            location = to % left[0] if b"%" in to else to
+            await page(b"", status=b"302 Found", more=b"location: " + location + b"\r\n")(reader, writer)
+        else:
+            await page(b"there", "text/plain")(reader, writer)
+
+    return handler
+
+
+async def test_redirects_are_followed_three_times(open_box: ToolContext) -> None:
+    for count in (0, 1, 3):
+        async with web(hops(count)) as (address, heads):
+            found = await open_box.call("fetch_url", {"url": f"{address}/start"})
+            assert (found["text"], found["url"]) == ("there", f"{address}/{0 if count else 'start'}")
+            assert len(heads) == count + 1
+    async with web(hops(4)) as (address, heads):
+        assert "redirects more than 3 times" in await failure(open_box, "fetch_url", {"url": address})
+        assert len(heads) == 4
+
+
+async def test_target_of_a_redirect_is_checked_as_the_first_address(db: Database, faults: list[BaseException]) -> None:
+    """The first server is allowed here by its port's host name; the others are not."""
+
+    async def resolve(host: str, port: int, account_id: str) -> list[str]:
+        return {"public.example": ["127.0.0.1"], "rebound.example": ["127.0.0.1", "10.0.0.1"]}.get(host, [host])
+
+    guarded = Outbound(allow=lambda address: str(address) == "127.0.0.1", resolve=resolve)
+    box = await box_of(db, guarded, faults, "eve@example.com")
+    inner = (b"http://10.0.0.1/", b"http://169.254.169.254/latest", b"http://[::1]/", b"http://rebound.example/")
+    others = (b"file:///etc/passwd", b"ftp://x/", b"http://user@x/", b"http://[", b"//10.0.0.1/")
+    for target in (*inner, *others):
+        async with web(hops(1, target)) as (address, heads):
+            port = address.rpartition(":")[2]
+            assert await failure(box, "fetch_url", {"url": f"http://public.example:{port}/"}) == UNREADABLE, target
+            assert len(heads) == 1
+    await guarded.aclose()
+    assert faults == []
 
 
 async def test_large_page_is_cut_and_its_connection_closed(open_box: ToolContext) -> None:
@@ -102,7 +149,63 @@ async def test_large_page_is_cut_and_its_connection_closed(open_box: ToolContext
     async with web(endless) as (address, _):
         found = await open_box.call("fetch_url", {"url": address})
         await asyncio.wait_for(ended.wait(), 5)
-    assert len(found["text"].encode()) <= 65_540 and found["text"].startswith("éé")
+    assert 65_535 <= len(found["text"].encode()) <= 65_536 and found["text"].startswith("éé") and found["truncated"]
+
+
+@each(
+    ("content", "content_type", "text"),
+    [
+        ("Grüße".encode("cp1252"), "text/plain; charset=ISO-8859-1", "Grüße"),
+        ("Grüße".encode("utf-16"), "text/plain", "Grüße"),
+        (b"\xef\xbb\xbf" + "Grüße".encode(), "text/plain; charset=latin1", "Grüße"),
+        ("<meta charset='koi8-r'><html><p>Привет".encode("koi8-r"), "text/html", "Привет"),
+        ("日本".encode("shift_jis"), 'text/plain; charset="Shift_JIS"', "日本"),
+        ("Grüße".encode(), "text/plain; charset=rot13", "Grüße"),
+        ("Grüße".encode(), "text/plain; charset=punycode", "Grüße"),
+        (b"caf\xe9", "text/plain", "caf\ufffd"),
+        (b'{"a": [1]}', "application/json", '{"a": [1]}'),
+        (b"# Title\n<b>as it is</b>", "text/markdown", "# Title\n<b>as it is</b>"),
+        (b" <!DOCTYPE html><html><body><b>x</b>", "", "**x**"),
+        (b"<!-- c --><html><body><b>x</b>", "application/octet-stream", "**x**"),
+        (b"", "text/html", ""),
+    ],
+)
+async def test_content_is_read_by_its_type_and_encoding(
+    open_box: ToolContext, content: bytes, content_type: str, text: str
+) -> None:
+    async with web(page(content, content_type)) as (address, _):
+        found = await open_box.call("fetch_url", {"url": f"{address}/dir/my%20file.txt"})
+    assert found == {"url": f"{address}/dir/my%20file.txt", "title": "my file.txt", "text": text, "truncated": False}
+
+
+async def test_page_that_its_helper_cannot_read_is_a_failure(open_box: ToolContext) -> None:
+    async with web(page(b"<p>text")) as (address, _):
+        box = replace(open_box, pools={"pages": ProcessPool("svc.builtin.pdf")})
+        assert "cannot be read within the limits" in await failure(box, "fetch_url", {"url": address})
+
+
+@pdfs.needs_pypdf
+async def test_pdf_is_read_in_a_run(config: Config, clocks: Clocks) -> None:
+    config = replace(config, agent_fetch=True, byok_private=True)
+    async with serving(config, clocks) as service:
+        headers = await service.bearer()
+
+        async def result(content: bytes) -> dict[str, Any]:
+            async with web(page(content, "application/pdf")) as (address, _):
+                goal = f'tool fetch_url {{"url": "{address}/report.pdf"}}\n---\nsay done'
+                body = {"goal": goal, "model": "builtin/script"}
+                answer = await service.client.post("/v1/agents/run", json=body, headers=headers)
+            events = [orjson.loads(block[6:]) for block in answer.text.split("\n\n")[:-1]]
+            return next(event for event in events if event["type"] == "tool_result")
+
+        found = await result(pdfs.with_texts(b"Quarterly report"))
+        assert found["ok"] and "Quarterly report" in found["result"]["text"]
+        assert (found["result"]["title"], found["result"]["truncated"]) == ("report.pdf", False)
+        assert found["result"]["url"].endswith("/report.pdf")
+        broken = await result(b"%PDF-1.7 broken")
+        assert not broken["ok"] and "damaged" in broken["result"]
+        large = await result(b"%PDF-1.7" + bytes(9 << 20))
+        assert large["result"] == "This PDF has over 8 MiB."
 
 
 async def dripping(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
