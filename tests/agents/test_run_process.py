@@ -26,6 +26,7 @@ from tests.support.agent_runs import (
 from tests.support.model_server import ModelServer
 from tests.support.people import command
 from tests.support.server import RunningServer, running_server
+from tests.support.tool_server import Asked, result, scripted, stateless, text, tool
 
 CHAT = "/v1/chat/completions"
 
@@ -67,9 +68,16 @@ async def test_sigterm_ends_100_streams_with_their_final_event(tmp_path: Path) -
 async def test_after_kill_9_at_any_moment_every_run_is_ended_and_every_hold_released(
     tmp_path: Path,
 ) -> None:
-    async with ModelServer(answers=AgentAnswers) as models:
-        (tmp_path / "catalog.toml").write_text(catalog(models.port))
+    async def answer_later(asked: Asked) -> bytes:
+        await asyncio.sleep(0.1)
+        return result(asked, text("seen"))
+
+    tools = stateless([tool("look", annotations={"readOnlyHint": True})], answer_later)  # type: ignore[arg-type]
+    async with ModelServer(answers=AgentAnswers) as models, scripted(tools) as wiki:
+        entry = f'[[tool_servers]]\nname = "wiki"\nurl = "{wiki.url}"\nmicros_per_call = 700\n'
+        (tmp_path / "catalog.toml").write_text(catalog(models.port) + entry)
         await play_kills(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")})
+        assert wiki.of("tools/call")
 
 
 async def play_kills(tmp_path: Path, env: dict[str, str]) -> None:
@@ -96,7 +104,8 @@ async def play_kills(tmp_path: Path, env: dict[str, str]) -> None:
             known = []
             for number in range(24):
                 model = ("lab/drip-100ms", "lab/calls-16", "builtin/assistant-paid", "builtin/script")[number % 4]
-                goal = "say a\ntool current_time {}\n---\nwait 60000" if model == "builtin/script" else "Compute 6 * 7"
+                script = "say a\ntool current_time {}\n" + "tool wiki__look {}\n" * 5 + "---\nwait 60000"
+                goal = script if model == "builtin/script" else "Compute 6 * 7"
                 account = people[number % 8]
                 known.append((account, await Stream.send(server, RUN, account.key, {"goal": goal, "model": model})))
             reading = [asyncio.create_task(read_whole(stream)) for _, stream in known]

@@ -47,7 +47,7 @@ def test_documented_examples_are_all_run() -> None:
 
 def test_catalog_of_the_readme_loads(tmp_path: Path) -> None:
     (tmp_path / "catalog.toml").write_text(EXAMPLES["catalog"])
-    models, listed, default_model, _ = read_file(tmp_path / "catalog.toml", {"OLLAMA_KEY": "x"})
+    models, listed, default_model, *_ = read_file(tmp_path / "catalog.toml", {"OLLAMA_KEY": "x"})
     assert [model.id for model in models] == [default_model] == ["ollama/llama3.2"] and listed == []
 
 
