@@ -89,6 +89,7 @@ class Config:
     clock: Callable[[], float] = time.time  # seconds
     monotonic: Callable[[], float] = time.monotonic
     list_seconds: float = 3.0  # the time that a user's provider has to list its models
+    list_tools_seconds: float = 10.0  # and a user's tool server its tools
     log_fd: int = 2
     argon2_memory_kib: int = 19456
     argon2_time_cost: int = 2

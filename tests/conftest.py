@@ -180,6 +180,7 @@ def config(tmp_path: Path, clocks: Clocks) -> Iterator[Config]:
         discover=False,
         clock=lambda: clocks.now,
         monotonic=lambda: clocks.ticks,
+        list_tools_seconds=2.0,
         argon2_memory_kib=8,
         argon2_time_cost=1,
     )

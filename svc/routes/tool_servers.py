@@ -61,7 +61,7 @@ _OF_CHANGES = (_ADDRESS_NOT_ALLOWED, _NAME_TAKEN, NO_ROOM, _TOO_OFTEN)
 
 @describes(
     "Add a tool server",
-    "An account may have 10 tool servers. The server is asked for its tools, for at most 3 seconds. They are accepted "
+    "An account may have 10 tool servers. The server is asked for its tools, for at most 10 seconds. They are accepted "
     "as they are. If the server does not answer, it is asked again later.",
     examples={
         "open": {"name": "wiki", "url": "https://wiki.example.com/mcp"},
@@ -132,7 +132,7 @@ async def delete_tool_server(request: Request, caller: Caller, tool_server_id: s
 
 @describes(
     "Test a tool server",
-    "Asks the server for its tools, for at most 3 seconds, and stores the list.",
+    "Asks the server for its tools, for at most 10 seconds, and stores the list.",
     answer=Answer("The server has listed its tools.", _TEST),
     errors=[
         Refusal(

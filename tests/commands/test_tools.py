@@ -5,7 +5,10 @@ import asyncio
 import pytest
 
 from svc import cli
+from svc.commands.tools import examined
 from svc.config import Config
+from svc.inference.tool_servers.operator_server import OperatorServer
+from svc.outbound.client import Outbound
 from tests.conftest import Clocks, serving
 from tests.support.admins import log_of
 from tests.support.tool_server import scripted, stateless, tool
@@ -44,3 +47,20 @@ async def test_changed_tools_are_listed_and_accepted_at_once(
             assert "There is no tool server 'nobody'" in capsys.readouterr().err
             assert await command("tools", "list") == 0
             assert capsys.readouterr().out.startswith("wiki ready ")
+
+
+async def test_doctor_lists_the_tools_and_names_missing_ones() -> None:
+    outbound = Outbound()
+    async with scripted(stateless([tool("look"), tool("bad", inputSchema=1)])) as wiki:
+
+        async def found(url: str, *tools: str) -> tuple[str, str]:
+            wanted = frozenset(tools) or None
+            grade, text = await examined(outbound, OperatorServer("wiki", url, {}, None, wanted, 0, None), 5.0)
+            return grade, text
+
+        assert await found(wiki.url, "look") == ("ok", "it lists 1 tools")
+        assert await found(wiki.url, "look", "edit") == ("look", "it does not list edit, which the catalog names. ")
+        assert (await found(wiki.url))[1].startswith("A tool is left out. The schema of bad is not usable")
+        grade, text = await found("http://127.0.0.1:1/mcp")
+        assert grade == "wrong" and text.endswith("Check that it runs at http://127.0.0.1:1/mcp")
+    await outbound.aclose()

@@ -8,7 +8,7 @@ import json
 import re
 import urllib.parse
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
@@ -20,6 +20,7 @@ from svc.agents.tools.offered import TOOLS
 from svc.auth import accounts, identities
 from svc.billing import wallet
 from svc.billing.checkout_cookie import COOKIE
+from svc.config import Config
 from svc.content import imports
 from svc.ids import new_id
 from tests.conftest import Service, bearer
@@ -241,6 +242,11 @@ def unknown(own_id: str) -> str:
 
 
 STATUS = {"query.after": 200, "body.default_model": 400, "query.run_id": 200, "query.checkout": 200}
+
+
+@pytest.fixture
+def config(config: Config) -> Config:
+    return replace(config, list_tools_seconds=0.1)  # no tool server answers
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def names() -> Names:
 
 @pytest.fixture
 def config(config: Config, names: Names) -> Config:
-    return replace(config, resolve=names, list_seconds=0.3)
+    return replace(config, resolve=names)
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ async def test_closed_port_and_silent_server_look_the_same(service: Service, hea
     second = await made(service, headers, url, name="b")
     closed_seconds = loop.time() - began
     assert first["detail"][1:] == second["detail"][1:]
-    assert min(silent_seconds, closed_seconds) >= service.config.list_seconds * 0.99
+    assert min(silent_seconds, closed_seconds) >= service.config.list_tools_seconds * 0.99
 
 
 async def test_names_and_addresses_are_checked(service: Service, headers: dict[str, str], wiki: Scripted) -> None:

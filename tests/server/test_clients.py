@@ -17,6 +17,7 @@ def test_documented_examples_are_all_run() -> None:
         "openai",
         "catalog",
         "groups",
+        "tool-servers",
         "prometheus",
         "byok-curl",
         "agent-curl",
@@ -49,6 +50,12 @@ def test_catalog_of_the_readme_loads(tmp_path: Path) -> None:
     (tmp_path / "catalog.toml").write_text(EXAMPLES["catalog"])
     models, listed, default_model, *_ = read_file(tmp_path / "catalog.toml", {"OLLAMA_KEY": "x"})
     assert [model.id for model in models] == [default_model] == ["ollama/llama3.2"] and listed == []
+
+
+def test_tool_servers_of_the_reference_load(tmp_path: Path) -> None:
+    (tmp_path / "catalog.toml").write_text('[[groups]]\nname = "staff"\n' + EXAMPLES["tool-servers"])
+    (server,) = read_file(tmp_path / "catalog.toml", {"WIKI_KEY": "x"}).tool_servers
+    assert (server.name, server.micros_per_call, server.groups) == ("wiki", 500, ("staff",))
 
 
 def test_groups_of_the_reference_load(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ What a server listed is in the database: a request for the tools asks no server,
 import asyncio
 import contextlib
 import sqlite3
-import time
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, NamedTuple
 
@@ -61,7 +60,7 @@ class ToolServers:
     ) -> None:
         self._catalog, self._db, self._box, self._log = catalog, db, box, log
         self._outbound, self._guarded = outbound, guarded
-        self._clock, self._user_seconds = config.clock, config.list_seconds
+        self._clock, self._user_seconds = config.clock, config.list_tools_seconds
         self._work: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
 
@@ -140,10 +139,11 @@ class ToolServers:
 
         So it does not tell which ports are open.
         """
-        began = time.monotonic()
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + self._user_seconds
         found = await self._read(target, None, self._user_seconds)
         if found.tools is None:
-            await asyncio.sleep(began + self._user_seconds - time.monotonic())
+            await asyncio.sleep(ends_at - loop.time())
         return found
 
     async def _read(self, target: Target, wanted: frozenset[str] | None, seconds: float) -> Reading:
