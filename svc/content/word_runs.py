@@ -14,13 +14,13 @@ is deleted when all its lines have moved. Until then some of them are in two run
 
 import sqlite3
 import time
-import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator
-from functools import lru_cache
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from svc.budget import spent
+from svc.content.word_blocks import lines_of, packed, unpacked
 from svc.content.words import is_unspaced
 from svc.tables import run_some
 
@@ -35,6 +35,12 @@ _PURGE_BLOCKS = 9  # the same for a purge, which looks up each place; more than 
 _DIGITS = 10  # hexadecimal digits of a place
 _LEVEL_ONE_SECONDS = 2.0
 _PURGE_SECONDS = 20.0  # at most between a deletion and the purge of its words
+_SAMPLE = 1_000
+# The level of each run. A run into which others are merged has some of their lines.
+_LEVELS = """
+    SELECT id, level - (id IN (SELECT into_run FROM word_runs WHERE account_id = ?1 AND into_run IS NOT NULL))
+    FROM word_runs WHERE account_id = ?1
+"""
 _LAST_SIGN = "\U0010ffff"
 # SQL that returns a row if the text of a place is stored. A page of the table has few messages, one of the index many.
 _TITLE = "SELECT 1 FROM conversations WHERE account_id = ?1 AND number = value / ?2 AND title_version = value % ?2"
@@ -123,7 +129,7 @@ def _newest(conn: sqlite3.Connection, account_id: str, asked: list[tuple[str, bo
         found.update((_places_beginning if begins else _places_of)(conn, account_id, word, most))
         if spent():
             break
-    return [int(digits, 16) for digits in sorted(found, reverse=True)[:most]]
+    return [int(digits, 16) for digits in _largest(found, most)]
 
 
 def words_beginning(
@@ -191,7 +197,7 @@ def _blocks_at(conn: sqlite3.Connection, account_id: str, line: str) -> list[tup
         WHERE account_id = ?1
     """
     rows = conn.execute(query, (account_id, line))
-    return [(run, first, _unpacked(packed) if packed else "\n") for run, first, packed in rows]
+    return [(run, first, unpacked(block) if block else "\n") for run, first, block in rows]
 
 
 def _lines_from(conn: sqlite3.Connection, run: int, first: str, text: str, beginning: str) -> Iterator[list[str]]:
@@ -214,7 +220,7 @@ def _lines_from(conn: sqlite3.Connection, run: int, first: str, text: str, begin
         row = conn.execute(query, (run, first, _word(last) + "!" if is_one_word else first)).fetchone()
         if row is None:
             return
-        first, text = row[0], _unpacked(row[1])
+        first, text = row[0], unpacked(row[1])
 
 
 def _places_of(conn: sqlite3.Connection, account_id: str, word: str, most: int) -> list[str]:
@@ -230,20 +236,40 @@ def _places_of(conn: sqlite3.Connection, account_id: str, word: str, most: int) 
             row = conn.execute(before, (run, first)).fetchone()
             if row is None:
                 break
-            first, places = row[0], [*_places(_unpacked(row[1]), beginning), *places]
+            first, places = row[0], [*_places(unpacked(row[1]), beginning), *places]
         newest = sorted({*newest, *places})[-most:]  # a merge may have copied some of them
     return newest
 
 
 def _places_beginning(conn: sqlite3.Connection, account_id: str, beginning: str, most: int) -> set[str]:
+    """Return at least `most` places of words that begin so, if there are as many: all in the runs that are read.
+
+    Mostly, all places of a run are newer than those of the next level. Runs of one level are read together.
+    """
+    levels = dict(conn.execute(_LEVELS, (account_id,)).fetchall())
+    blocks = sorted(_blocks_at(conn, account_id, beginning), key=lambda block: levels[block[0]])
     found: set[str] = set()
-    common: set[str] = set()
-    for run, first, text in _blocks_at(conn, account_id, beginning):
-        for lines in _lines_from(conn, run, first, text, beginning):
-            found.update(line[-_DIGITS:] for line in lines)
-            if lines and _word(lines[0]) == _word(lines[-1]):
-                common.add(_word(lines[0]))
-    return found.union(*(_places_of(conn, account_id, word, most) for word in common))
+    for _, level in groupby(blocks, key=lambda block: levels[block[0]]):
+        common: set[str] = set()
+        for run, first, text in level:
+            for lines in _lines_from(conn, run, first, text, beginning):
+                found.update([line[-_DIGITS:] for line in lines])
+                if lines and _word(lines[0]) == _word(lines[-1]):
+                    common.add(_word(lines[0]))
+        found.update(*(_places_of(conn, account_id, word, most) for word in common))
+        if len(found) >= most or spent():
+            break
+    return found
+
+
+def _largest(found: set[str], most: int) -> list[str]:
+    """Return the `most` largest of `found` in order, without sorting the others. The order of a set is random."""
+    if len(found) > 4 * most:
+        sample = sorted(islice(found, _SAMPLE), reverse=True)
+        likely = [place for place in found if place >= sample[2 * most * _SAMPLE // len(found)]]
+        if len(likely) >= most:
+            return sorted(likely, reverse=True)[:most]
+    return sorted(found, reverse=True)[:most]
 
 
 def _places(text: str, beginning: str) -> list[str]:
@@ -309,16 +335,16 @@ def _write(tx: sqlite3.Connection, run: int, lines: list[str]) -> None:
     start, count = 0, _BLOCK_LINES // 2
     while start < len(lines):
         block = lines[start : start + count]
-        packed = _packed(block)
-        tx.execute("INSERT INTO word_blocks (run, first, lines) VALUES (?, ?, ?)", (run, block[0], packed))
+        block_bytes = packed(block)
+        tx.execute("INSERT INTO word_blocks (run, first, lines) VALUES (?, ?, ?)", (run, block[0], block_bytes))
         start += count
-        count = max(1, min(count * _BLOCK_BYTES // len(packed), _BLOCK_LINES))
+        count = max(1, min(count * _BLOCK_BYTES // len(block_bytes), _BLOCK_LINES))
 
 
 def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
     """Move the first lines of the runs that become the run `into`."""
     row = tx.execute("SELECT lines FROM word_blocks WHERE run = ? ORDER BY first DESC LIMIT 1", (into,)).fetchone()
-    moved_to = "" if row is None else _lines(row[0])[-1]
+    moved_to = "" if row is None else lines_of(row[0])[-1]
     purge = "SELECT 1 FROM word_purges WHERE account_id = ? AND last_run IS NOT NULL"
     is_purge = tx.execute(purge, (account_id,)).fetchone() is not None
     blocks = _PURGE_BLOCKS if is_purge else _STEP_BLOCKS
@@ -331,7 +357,7 @@ def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
     end = rows.pop()["first"] if len(rows) > blocks else _LAST_SIGN  # the first line that was not read
     lines: list[str] = []
     for row in rows:
-        block = _lines(row["lines"])
+        block = lines_of(row["lines"])
         lines += block[bisect_right(block, moved_to) : bisect_left(block, end)]
         if block[-1] < end:
             tx.execute("DELETE FROM word_blocks WHERE rowid = ?", (row["rowid"],))
@@ -369,32 +395,3 @@ def _live_lines(tx: sqlite3.Connection, account_id: str, lines: list[str]) -> li
         stored = _existing(tx, index.stored, account_id, set(own.values()))
         live += [line for line, place in own.items() if place in stored]
     return live
-
-
-def _packed(lines: list[str]) -> bytes:
-    text = "\n".join(lines) + "\n"
-    width, data = 2 * (len(lines[0]) + 1), text.encode("utf-16-le")
-    if width < 256 and len(data) == 2 * len(text) and text[width // 2 - 1 :: width // 2] == "\n" * len(lines):
-        # All lines have one length, as in Chinese: columns compress better.
-        return zlib.compress(bytes([width]) + b"".join([data[column::width] for column in range(width)]), 4)
-    return zlib.compress(b"\0" + text.encode(), 1)
-
-
-def _lines(packed: bytes) -> list[str]:
-    return _decompressed(packed)[1:-1].split("\n")
-
-
-def _decompressed(packed: bytes) -> str:
-    """Return the lines of a block, with a line end before and after each."""
-    data = zlib.decompress(packed)
-    width = data[0]
-    if width == 0:
-        return "\n" + data[1:].decode()
-    count = len(data) // width
-    rows = bytearray(count * width)
-    for column in range(width):
-        rows[column::width] = data[1 + column * count : 1 + (column + 1) * count]
-    return "\n" + rows.decode("utf-16-le")
-
-
-_unpacked = lru_cache(maxsize=256)(_decompressed)  # 15 MB at most; a question reads the same blocks repeatedly

@@ -70,7 +70,7 @@ def indexed(conn: sqlite3.Connection) -> set[tuple[str, str, int]]:
     found = [
         (account_id, line)
         for account_id, packed in conn.execute("SELECT account_id, lines FROM word_blocks JOIN word_runs ON run = id")
-        for line in word_runs._unpacked(packed)[1:-1].split("\n")
+        for line in word_runs.unpacked(packed)[1:-1].split("\n")
     ]
     for account_id, place, words in conn.execute("SELECT account_id, place, words FROM fresh_words"):
         found += [(account_id, f"{word} {place[-10:]}") for word in words.strip("\n").split("\n")]

@@ -106,7 +106,7 @@ def test_searches_match_the_stored_messages_after_each_step(operations: list[set
 @given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8), min_size=1, max_size=40))
 def test_lines_are_packed_without_loss(words: list[str]) -> None:
     lines = sorted(f"{word} {place:010x}" for place, word in enumerate(words))
-    assert word_runs._unpacked(word_runs._packed(lines))[1:-1].split("\n") == lines
+    assert word_runs.unpacked(word_runs.packed(lines))[1:-1].split("\n") == lines
 
 
 def test_lines_of_one_length_are_smaller() -> None:
@@ -115,7 +115,7 @@ def test_lines_of_one_length_are_smaller() -> None:
         f"{chr(chance.randrange(0x4E00, 0x4E80))}{chr(chance.randrange(0x4E00, 0x9FA5))}" for _ in range(800)
     )
     lines = [f"{pair} {chance.randrange(128):010x}" for pair in pairs]
-    assert len(word_runs._packed(lines)) < 0.7 * len(word_runs._packed([*lines, "𠀀" + lines[-1]]))
+    assert len(word_runs.packed(lines)) < 0.7 * len(word_runs.packed([*lines, "𠀀" + lines[-1]]))
 
 
 def test_common_word_reads_only_its_newest_places() -> None:
@@ -124,18 +124,18 @@ def test_common_word_reads_only_its_newest_places() -> None:
         texts.add({"the", "zebra"})
     tidy(texts.conn)
     read: list[int] = []
-    unpacked = word_runs._unpacked
+    unpacked = word_runs.unpacked
 
     def counted(packed: bytes) -> str:
         read.append(1)
         return unpacked(packed)
 
-    word_runs._unpacked, before = counted, word_runs._unpacked
+    word_runs.unpacked, before = counted, word_runs.unpacked
     try:
         assert len(MESSAGES.newest(texts.conn, texts.account_id, ["the"], 5)) == 5
         assert words_beginning(texts.conn, texts.account_id, "the", 5) == ["the"]
     finally:
-        word_runs._unpacked = before
+        word_runs.unpacked = before
     assert len(read) < 40, "of 200 blocks"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from svc import audit
 from svc.billing import wallet
-from svc.content import conversations, history, word_runs
+from svc.content import conversations, history, word_blocks
 from svc.schema import connect
 
 ROUNDS = 12  # rows in each table: enough to split pages
@@ -160,4 +160,4 @@ def indexed(conn: sqlite3.Connection) -> str:
     """Return all words of the index of words."""
     fresh = [row[0] for row in conn.execute("SELECT words FROM fresh_words")]
     blocks = [row[0] for row in conn.execute("SELECT lines FROM word_blocks")]
-    return "".join([*fresh, *map(word_runs._decompressed, blocks)])
+    return "".join([*fresh, *map(word_blocks.decompressed, blocks)])

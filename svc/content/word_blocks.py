@@ -1,0 +1,33 @@
+"""Pack the sorted lines of a block of the word index (word_runs.py)."""
+
+import zlib
+from functools import lru_cache
+
+
+def packed(lines: list[str]) -> bytes:
+    text = "\n".join(lines) + "\n"
+    width, data = 2 * (len(lines[0]) + 1), text.encode("utf-16-le")
+    if width < 256 and len(data) == 2 * len(text) and text[width // 2 - 1 :: width // 2] == "\n" * len(lines):
+        # All lines have one length, as in Chinese: columns compress better.
+        return zlib.compress(bytes([width]) + b"".join([data[column::width] for column in range(width)]), 4)
+    return zlib.compress(b"\0" + text.encode(), 1)
+
+
+def lines_of(packed: bytes) -> list[str]:
+    return decompressed(packed)[1:-1].split("\n")
+
+
+def decompressed(packed: bytes) -> str:
+    """Return the lines of a block, with a line end before and after each."""
+    data = zlib.decompress(packed)
+    width = data[0]
+    if width == 0:
+        return "\n" + data[1:].decode()
+    count = len(data) // width
+    rows = bytearray(count * width)
+    for column in range(width):
+        rows[column::width] = data[1 + column * count : 1 + (column + 1) * count]
+    return "\n" + rows.decode("utf-16-le")
+
+
+unpacked = lru_cache(maxsize=256)(decompressed)  # 15 MB at most; a question reads the same blocks repeatedly
