@@ -74,6 +74,11 @@ def _word(run: str) -> str:
     return run[:WORD_LENGTH]
 
 
+def runs_of(text: str) -> list[str]:
+    """Return the folded words of `text`; in a script without spaces all neighbouring signs are one."""
+    return [run if is_unspaced(run) else _word(run) for run in _run().findall(folded(text))]
+
+
 def words_of(text: str) -> Iterator[str]:
     """Yield the folded words of `text`; in a script without spaces each sign and each two neighbours."""
     for run in _run().findall(folded(text)):

@@ -40,6 +40,7 @@ _PART = json_object("MatchPart", text=string, found=boolean.about("Whether the s
 _MATCH = json_object(
     "ConversationMatch",
     message_id=nullable(string).about("The message that matched. Null means the title."),
+    text=string.about("The title or part of the message, without the signs of Markdown."),
     parts=list_of(_PART).about("The text, split into parts."),
 )
 _FOUND_CONVERSATION = json_object(
@@ -106,7 +107,8 @@ _ANSWER_MESSAGE = {
 }
 _WORDS = Parameter(
     "q",
-    "Only conversations that contain all of these words in their messages or title. The last word may be a prefix.",
+    "Only conversations that contain all of these words in their messages or title. The last word may be a prefix. "
+    "Equal titles come first, then texts with the words side by side, then texts with all words.",
     text(search.QUERY_LENGTH),
 )
 _ENDED = Refusal("already_ended", "No answer is in progress in this conversation.", when="No answer is in progress.")

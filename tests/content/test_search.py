@@ -7,6 +7,7 @@ import pytest
 from svc.content import conversations, search
 from svc.errors import ApiError
 from tests.content.test_history import NOW, ada, bob, conn  # noqa: F401 - fixtures
+from tests.support.cases import each
 
 
 def talk(conn, account_id: str, at: float, title: str | None, *contents: str) -> str:  # type: ignore[no-untyped-def]  # noqa: F811
@@ -54,6 +55,7 @@ def test_matches_are_parts_of_the_whole_text(conn, ada) -> None:  # type: ignore
     title, message = match["matches"]
     assert title == {
         "message_id": None,
+        "text": "Zebras in Zürich",
         "parts": [
             {"text": "Zebras", "found": True},
             {"text": " in ", "found": False},
@@ -62,6 +64,52 @@ def test_matches_are_parts_of_the_whole_text(conn, ada) -> None:  # type: ignore
     }
     assert [part["text"] for part in message["parts"] if part["found"]] == ["ZEBRA", "zurich"]
     assert message["message_id"].startswith("msg_") and len("".join(part["text"] for part in message["parts"])) <= 200
+
+
+def test_equal_title_comes_first_then_words_side_by_side_then_in_one_message_then_apart(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    equal = talk(conn, ada, 0, "Question 42", "nothing of it")
+    message = talk(conn, ada, 1, "x", "**Question 42** about topic 5")
+    title = talk(conn, ada, 2, "My question 42 again", "nothing of it")
+    begins = talk(conn, ada, 3, "x", "Question 429 about topic 6", "Answer 429")
+    one = talk(conn, ada, 4, "x", "42 times a question")
+    apart = talk(conn, ada, 5, "x", "a question", "Answer 429")
+    wanted = [equal, title, message, begins, one, apart]
+    assert found(conn, ada, "Question 42") == wanted
+    assert found(conn, ada, "question  42") == wanted
+    pages, after = [], None
+    while len(pages) < 6:
+        page = search.search(conn, ada, "Question 42", 2, after, None)
+        pages += [item["id"] for item in page["data"]]
+        after = pages[-1]
+        assert page["has_more"] == (len(pages) < 6)
+    assert pages == wanted
+
+
+def test_message_with_the_words_side_by_side_is_shown(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    talk(conn, ada, 0, None, "Question 42 about topic 5", "a question without 42", "Answer 429")
+    (item,) = search.search(conn, ada, "Question 42", 20, None, None)["data"]
+    assert item["matches"][0]["text"] == "Question 42 about topic 5"
+
+
+def test_snippet_is_plain_text(conn, ada) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    talk(
+        conn,
+        ada,
+        0,
+        None,
+        "## A **zebra**\n\n- is `striped`, see [the zoo](http://zoo.example/a_b)\n\n| a | b |\n|---|---|\n| 1 | snake_case |",
+    )
+    (item,) = search.search(conn, ada, "zebra", 20, None, None)["data"]
+    (match,) = item["matches"]
+    assert match["text"] == "A zebra is striped, see the zoo a b 1 snake_case"
+    assert "".join(part["text"] for part in match["parts"]) == match["text"]
+
+
+@each(("query", "text"), [("京都大学", "京都の大学と都大路"), ("电影院", "电影和影院")])
+def test_signs_without_spaces_must_be_neighbours(conn, ada, query: str, text: str) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
+    talk(conn, ada, 0, text, text)
+    one = talk(conn, ada, 1, "x", f"在{query}前")
+    assert found(conn, ada, query) == [one]
 
 
 def test_search_finds_only_the_accounts_messages(conn, ada, bob) -> None:  # type: ignore[no-untyped-def]  # noqa: F811
