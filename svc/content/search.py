@@ -1,7 +1,7 @@
 """Search conversations that have every word in a message or the title; the last word may be the beginning of one.
 
-First come those whose title is the query, then those with its words side by side in a message or the title, those with
-all words in one, and the others. Those of one rank are in the order of the list of conversations.
+Equal titles come first. Texts with the words side by side follow, then texts with all words, then the others. Within a
+rank, conversations have the order of their list.
 """
 
 import re
@@ -236,7 +236,7 @@ def _page(
     items: list[Conversation] = []
     for rank in ranks:
         of_rank = {"number": by_rank.get(rank, []), "project_id": project_id}
-        page = conversations.TABLE.page(conn, account_id, limit - len(items) or 1, after, **of_rank)
+        page = conversations.TABLE.page(conn, account_id, max(1, limit - len(items)), after, **of_rank)
         if len(items) == limit:
             return Page(items, has_more=bool(page.items))
         items += page.items

@@ -96,7 +96,7 @@ def test_snippet_is_plain_text(conn, ada) -> None:  # type: ignore[no-untyped-de
         conn,
         ada,
         0,
-        None,
+        "x",
         "## A **zebra**\n\n- is `striped`, see [the zoo](http://zoo.example/a_b)\n\n| a | b |\n|---|---|\n| 1 | snake_case |",
     )
     (item,) = search.search(conn, ada, "zebra", 20, None, None)["data"]

@@ -157,7 +157,7 @@ async def test_search_has_pages_and_a_project_filter(service: Service, headers: 
         service.clocks.advance(1)
         fields = {"project_id": project["id"]} if number % 2 else {}
         ids.insert(0, (await make(service, headers, **fields))["id"])
-        await say(service, headers, ids[0], "zebra " * (number + 1))
+        await say(service, headers, ids[0], "a zebra " * (number + 1))
     page = await get(service, headers, "/conversations", q="zebra", limit=2)
     assert [item["id"] for item in page["data"]] == ids[:2] and page["has_more"]
     rest = await get(service, headers, "/conversations", q="zebra", limit=3, after=ids[1])
