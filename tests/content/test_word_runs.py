@@ -1,6 +1,5 @@
 """The sorted runs of words: whatever is added, removed, merged and purged, searches find exactly what is stored."""
 
-import random
 import sqlite3
 from collections.abc import Iterator
 
@@ -101,21 +100,6 @@ def test_searches_match_the_stored_messages_after_each_step(operations: list[set
     stored = {(texts.account_id, word, number * CHUNKS) for number, words in texts.words.items() for word in words}
     assert indexed(texts.conn) == stored, "and nothing of what was removed"
     texts.conn.close()
-
-
-@given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8), min_size=1, max_size=40))
-def test_lines_are_packed_without_loss(words: list[str]) -> None:
-    lines = sorted(f"{word} {place:010x}" for place, word in enumerate(words))
-    assert word_runs.unpacked(word_runs.packed(lines))[1:-1].split("\n") == lines
-
-
-def test_lines_of_one_length_are_smaller() -> None:
-    chance = random.Random(1)
-    pairs = sorted(
-        f"{chr(chance.randrange(0x4E00, 0x4E80))}{chr(chance.randrange(0x4E00, 0x9FA5))}" for _ in range(800)
-    )
-    lines = [f"{pair} {chance.randrange(128):010x}" for pair in pairs]
-    assert len(word_runs.packed(lines)) < 0.7 * len(word_runs.packed([*lines, "𠀀" + lines[-1]]))
 
 
 def test_common_word_reads_only_its_newest_places() -> None:
