@@ -352,11 +352,19 @@ def end_undo(tx: sqlite3.Connection, account_id: str, import_id: str) -> dict[st
     return settings
 
 
-def undo_some(tx: sqlite3.Connection, account_id: str, import_id: str) -> tuple[bool, str]:
-    """Delete some of what was imported, for 5 ms. Return whether there may be more, and a conversation that changed.
+def undo_some(tx: sqlite3.Connection, account_id: str, import_id: str) -> tuple[bool, set[str]]:
+    """Delete some of what was imported, for 5 ms. Return whether there may be more, and the conversations that changed.
 
     A conversation that an earlier import has made ends again where it ended then.
     """
+    ends, changed, more = time.monotonic() + _SOME_SECONDS, set[str](), True
+    while more and time.monotonic() < ends:
+        more, conversation_id = _undo_one(tx, account_id, import_id)
+        changed.add(conversation_id)
+    return more, changed
+
+
+def _undo_one(tx: sqlite3.Connection, account_id: str, import_id: str) -> tuple[bool, str]:
     query = """
         SELECT kind, item_id, conversation_id FROM imported_items WHERE account_id = ? AND import_id = ?
         ORDER BY kind = 'conversation' DESC, kind = 'message' DESC, kind = 'artifact' DESC LIMIT 1

@@ -129,7 +129,7 @@ async def undo_import(request: Request, caller: Caller, import_id: str) -> None:
         await importing.stop()
     more = True
     while more:
-        more, conversation_id = await state.db.write_as("alone", imports.undo_some, caller.id, import_id)
-        if answer := state.open_answers.get(conversation_id):
+        more, changed = await state.db.write_as("alone", imports.undo_some, caller.id, import_id)
+        for answer in filter(None, map(state.open_answers.get, changed)):
             answer.stop("conversation_deleted")
     await state.db.write(finish_undo, caller.id, import_id, state.clock())
