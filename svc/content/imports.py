@@ -21,7 +21,6 @@ from svc.ids import fields_as_json, new_id
 from svc.shapes import CONTROL_CHARACTERS
 from svc.tables import Table, delete_found, refusals, storable
 
-UNDO_SECONDS = 24 * 3600
 KEPT_DAYS = 30.0
 MOST_LISTED = 20_000  # entries of a report
 INTERRUPTED = "The server ended during this import. Import the file again: what is there already is skipped."
@@ -61,7 +60,7 @@ class Plan(NamedTuple):
 
 
 TABLE = Table("imports", lambda row: Import(**row), "import", "imp")
-_TABLES = {"conversation": "conversations", "project": "projects", "artifact": "artifacts"}
+TABLES = {"conversation": "conversations", "project": "projects", "artifact": "artifacts"}
 _ITEMS = Table("imported_items", dict, "imported item")
 _ENTRIES = Table("import_entries", dict, "entry")
 delete_items_some = _ITEMS.delete_some
@@ -129,7 +128,7 @@ def imported_id(conn: sqlite3.Connection, account_id: str, source: str, kind: st
     """
     row = conn.execute(query, (account_id, source, kind, _key(source_id))).fetchone()
     if row is None and source == "svc":
-        query = f"SELECT id FROM {_TABLES[kind]} WHERE account_id = ? AND id = ?"  # noqa: S608 - our own names
+        query = f"SELECT id FROM {TABLES[kind]} WHERE account_id = ? AND id = ?"  # noqa: S608 - our own names
         row = conn.execute(query, (account_id, source_id)).fetchone()
     return None if row is None else str(row[0])
 
@@ -156,6 +155,30 @@ def add_item(
 def _key(source_id: str) -> str:
     source_id = storable(source_id, len(source_id))
     return source_id if len(source_id) <= _NAME_LENGTH else hashlib.sha256(source_id.encode()).hexdigest()
+
+
+def next_item(conn: sqlite3.Connection, account_id: str, import_id: str, kind: str) -> tuple[str, str] | None:
+    """Return the id of something that an import has made, and of its conversation if it is a message."""
+    query = """
+        SELECT item_id, conversation_id FROM imported_items WHERE account_id = ? AND import_id = ? AND kind = ? LIMIT 1
+    """
+    row = conn.execute(query, (account_id, import_id, kind)).fetchone()
+    return None if row is None else (row["item_id"], row["conversation_id"])
+
+
+def first_message(conn: sqlite3.Connection, account_id: str, import_id: str, conversation_id: str) -> int:
+    """Return the number of the first message that an import has added to a conversation."""
+    query = """
+        SELECT min(messages.number) FROM imported_items JOIN messages ON messages.id = item_id
+        WHERE imported_items.account_id = ? AND import_id = ? AND kind = 'message'
+            AND imported_items.conversation_id = ?
+    """
+    first: int = conn.execute(query, (account_id, import_id, conversation_id)).fetchone()[0]
+    return first
+
+
+def forget_item(tx: sqlite3.Connection, account_id: str, item_id: str) -> None:
+    tx.execute("DELETE FROM imported_items WHERE account_id = ? AND item_id = ?", (account_id, item_id))
 
 
 def is_unused(conn: sqlite3.Connection, account_id: str) -> bool:
@@ -289,13 +312,28 @@ def _add_message(
         error=error if status == "failed" else None,
     )
     counts = {name: count for name in _COUNTS if (count := _within(details.get(name), 1, _MOST_COUNT, whole=True))}
-    if is_answer and (counts or message["reasoning"] or details.get("answer")):
+    tools = {"steps": _steps(message.get("steps")), "sources": details.get("sources")}
+    known_tools = {name: value for name, value in tools.items() if value and name in AnswerDetails._fields}
+    found: dict[str, Any] = {name: orjson.dumps(value).decode() for name, value in known_tools.items()}
+    if is_answer and (counts or found or message["reasoning"] or details.get("answer")):
         finish_reason, reasoning = details.get("finish_reason"), message["reasoning"] or None
         counts["cached_input_tokens"] = min(counts.get("cached_input_tokens", 0), counts.get("input_tokens", 0))
         answers.add(tx, account_id, stored.id, _memory(details.get("memory"), ids))
-        known = AnswerDetails(**counts, finish_reason=finish_reason and str(finish_reason)[:100], reasoning=reasoning)
+        finish_reason = finish_reason and str(finish_reason)[:100]
+        known = AnswerDetails(**counts, **found, finish_reason=finish_reason, reasoning=reasoning)
         answers.update(tx, account_id, stored.id, known)
     return stored
+
+
+def _steps(steps: Any) -> list[dict[str, Any]]:
+    """Return the steps of tools that have the form of `answers`."""
+    names = {"tool_call": ("id", "name", "arguments"), "tool_result": ("id", "name")}
+    items = ((step, *next(iter(step.items()))) for step in steps or () if isinstance(step, dict) and len(step) == 1)
+    return [
+        step
+        for step, kind, part in items
+        if kind in names and isinstance(part, dict) and all(isinstance(part.get(name), str) for name in names[kind])
+    ]
 
 
 def _memory(passages: Any, ids: dict[str, str]) -> list[dict[str, Any]]:
@@ -326,68 +364,6 @@ def end_chat(
         message = history.message_by_id(tx, account_id, plan.conversation_id, shown, "")
         branches.show(tx, account_id, plan.conversation_id, message.number, message.branch)
     add_entry(tx, account_id, import_id, head.get("title"), "imported", reason)
-
-
-# --- undo
-
-
-def check_undo(conn: sqlite3.Connection, account_id: str, import_id: str, now_seconds: float) -> Import:
-    """Return an import that can be undone. Raises ApiError `not_found`, and `already_ended` after 24 hours."""
-    found = TABLE.by_id(conn, account_id, import_id)
-    if now_seconds - found.created_at > UNDO_SECONDS and found.status != "undone":
-        raise ApiError("already_ended", "An import can be undone for 24 hours. Delete its conversations one by one.")
-    return found
-
-
-def keep_settings(tx: sqlite3.Connection, account_id: str, import_id: str, settings: dict[str, Any]) -> None:
-    """Keep the settings that an import replaces, so that undo can restore them."""
-    change(tx, account_id, import_id, {"settings": orjson.dumps(settings).decode()})
-
-
-def end_undo(tx: sqlite3.Connection, account_id: str, import_id: str) -> dict[str, Any]:
-    """Note that an import is undone, and return the settings to restore."""
-    before = TABLE.by_id(tx, account_id, import_id).settings
-    change(tx, account_id, import_id, {"status": "undone", "settings": None})
-    settings: dict[str, Any] = orjson.loads(before) if before else {}
-    return settings
-
-
-def undo_some(tx: sqlite3.Connection, account_id: str, import_id: str) -> tuple[bool, set[str]]:
-    """Delete some of what was imported, for 5 ms. Return whether there may be more, and the conversations that changed.
-
-    A conversation that an earlier import has made ends again where it ended then.
-    """
-    ends, changed, more = time.monotonic() + _SOME_SECONDS, set[str](), True
-    while more and time.monotonic() < ends:
-        more, conversation_id = _undo_one(tx, account_id, import_id)
-        changed.add(conversation_id)
-    return more, changed
-
-
-def _undo_one(tx: sqlite3.Connection, account_id: str, import_id: str) -> tuple[bool, str]:
-    query = """
-        SELECT kind, item_id, conversation_id FROM imported_items WHERE account_id = ? AND import_id = ?
-        ORDER BY kind = 'conversation' DESC, kind = 'message' DESC, kind = 'artifact' DESC LIMIT 1
-    """
-    row = tx.execute(query, (account_id, import_id)).fetchone()
-    if row is None:
-        return False, ""
-    kind, item_id, conversation_id = row
-    if kind == "conversation":
-        conversations.delete_conversation(tx, account_id, item_id)
-        return True, item_id
-    if kind == "message":
-        statement = """
-            SELECT min(messages.number) FROM imported_items JOIN messages ON messages.id = item_id
-            WHERE imported_items.account_id = ? AND import_id = ? AND imported_items.conversation_id = ?
-        """
-        first = tx.execute(statement, (account_id, import_id, conversation_id)).fetchone()[0]
-        history.delete_from(tx, account_id, conversation_id, first)
-        branches.prune(tx, account_id, conversation_id)
-        return True, conversation_id
-    tx.execute(f"DELETE FROM {_TABLES[kind]} WHERE account_id = ? AND id = ?", (account_id, item_id))  # noqa: S608 - ours
-    tx.execute("DELETE FROM imported_items WHERE account_id = ? AND item_id = ?", (account_id, item_id))
-    return True, ""
 
 
 def _delete_old(tx: sqlite3.Connection, account_id: str, import_id: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect
 
-from svc.content import imports
+from svc.content import import_undo, imports
 from svc.errors import ApiError
 from svc.inference.media_engines import storage
 from svc.routes.schemas.common import COUNT, NO_ROOM, TIMESTAMP, id_of
@@ -124,12 +124,12 @@ async def get_import(request: Request, caller: Caller, import_id: str) -> object
 )
 async def undo_import(request: Request, caller: Caller, import_id: str) -> None:
     state = request.state
-    await state.db.read(imports.check_undo, caller.id, import_id, state.clock())
+    await state.db.read(import_undo.check_undo, caller.id, import_id, state.clock())
     if importing := state.open_imports.get(import_id):
         await importing.stop()
     more = True
     while more:
-        more, changed = await state.db.write_as("alone", imports.undo_some, caller.id, import_id)
+        more, changed = await state.db.write_as("alone", import_undo.undo_some, caller.id, import_id)
         for answer in filter(None, map(state.open_answers.get, changed)):
             answer.stop("conversation_deleted")
     await state.db.write(finish_undo, caller.id, import_id, state.clock())

@@ -9,7 +9,7 @@ from svc.auth.emails import EMAIL
 from svc.billing import wallet
 from svc.certificates import files_in
 from svc.config import Config
-from svc.content import imports
+from svc.content import import_undo, imports
 from svc.deletion.slices import delete_account
 from svc.errors import ApiError
 from svc.routes.links import add_change_link, mail_link
@@ -319,13 +319,13 @@ def _import_settings(
         before = accounts.existing_account(tx, account_id)._asdict() | wallet.limit_of_account(
             tx, account_id, now_seconds
         )
-        imports.keep_settings(tx, account_id, import_id, {name: before[name] for name in changes})
+        import_undo.keep_settings(tx, account_id, import_id, {name: before[name] for name in changes})
         _change_settings(tx, account_id, changes, now_seconds)
 
 
 def finish_undo(tx: sqlite3.Connection, account_id: str, import_id: str, now_seconds: float) -> None:
     """Note that an import is undone, and restore the settings."""
-    if before := imports.end_undo(tx, account_id, import_id):
+    if before := import_undo.end_undo(tx, account_id, import_id):
         _change_settings(tx, account_id, before, now_seconds)
 
 

@@ -31,6 +31,7 @@ _BATCH_BYTES = 500_000
 _BATCH = 200
 _DAY_SECONDS = 24 * 3600
 _DIED = "Reading this file took too much time or memory. Import it in parts."
+_BUG = "An internal error occurred. It was logged under the id of the import."
 _TOO_OLD = "Older than this server keeps conversations."
 # These end the import, and not only a chat.
 _FATAL = ("storage_unavailable", "shutting_down", "invalid_api_key", "overloaded")
@@ -84,7 +85,7 @@ class Importing:
         except asyncio.CancelledError:
             reason = imports.INTERRUPTED
         except Exception as error:
-            reason, bug = ApiError("internal_error").args[0], describe(error)
+            reason, bug = _BUG, describe(error)
         ended = {"status": "failed" if reason else "done", "reason": reason}
         with contextlib.suppress(ApiError):  # the account is deleted, or the next start ends it
             await self.db.write(imports.change, owner, self.row.id, ended)

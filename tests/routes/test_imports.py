@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from svc.builtin.imports import chatgpt
+from svc.builtin.imports import chats as chat_records
 from svc.routes import imports as handlers
 from tests.conftest import Service, bearer
 from tests.support import exports
@@ -166,6 +168,28 @@ async def test_librechat_becomes_a_conversation_from_both_of_its_forms(service: 
     assert len(shown[1]["versions"]) == 2 and shown[2]["created_at"] == "2026-02-01T08:01:00.000Z"
 
 
+def test_steps_of_tools_can_be_sent_to_any_model() -> None:
+    """A result has a call before it, arguments are a JSON object, and names are those of functions."""
+    trains, _ = exports.chatgpt()["conversations-000.json"]
+    messages = [
+        one for kind, one in chat_records.records_of(chatgpt.chat_of(trains, lambda *_: None)) if kind == "message"
+    ]
+    assert [one["steps"] for one in messages if one["steps"]] == [
+        [
+            {"tool_call": {"id": "c", "name": "python", "arguments": '{"input": "find(7)"}'}},
+            {"tool_result": {"id": "c", "name": "python", "ok": True, "result": "19:30"}},
+        ]
+    ]
+    alone = chat_records.tool_result("x", "browser.open page", "404", ok=False)
+    said = chat_records.Said("m", None, "assistant", steps=[alone, chat_records.tool_result("x", "", "")])
+    assert said.as_json()["steps"] == [
+        {"tool_call": {"id": "x-0", "name": "browser_open_page", "arguments": "{}"}},
+        {"tool_result": {"id": "x-0", "name": "browser_open_page", "ok": False, "result": "404"}},
+        {"tool_call": {"id": "x-1", "name": "tool", "arguments": "{}"}},
+        {"tool_result": {"id": "x-1", "name": "tool", "ok": True, "result": ""}},
+    ]
+
+
 # --- again
 
 
@@ -228,56 +252,6 @@ async def test_deleted_conversation_is_imported_again(service: Service) -> None:
     await service.client.delete(f"/conversations/{found['id']}", headers=headers)
     assert outcomes(await imported(service, headers, exports.librechat())) == [("Greetings", "imported")]
     assert len(await texts(service, headers, (await chats(service, headers))["Greetings"]["id"])) == 3
-
-
-# --- undo
-
-
-@each("export", [exports.chatgpt(), exports.claude(), exports.open_webui(), exports.librechat()])
-async def test_undo_deletes_everything_and_the_file_can_be_imported_again(service: Service, export: Any) -> None:
-    headers = await service.bearer()
-    empty = await listed(service, headers, "/conversations")
-    report = await imported(service, headers, export)
-    for _ in range(2):  # a second time changes nothing
-        answer = await service.client.delete(f"{IMPORT}/{report['id']}", headers=headers)
-        assert answer.status_code == 204, answer.text
-    for path in ("/conversations", "/artifacts", "/projects"):
-        assert await listed(service, headers, path) == empty
-    after = await get(service, headers, f"{IMPORT}/{report['id']}")
-    assert after == {**report, "status": "undone"}
-    assert (await imported(service, headers, export))["counts"] == report["counts"]
-
-
-async def test_undo_leaves_what_an_earlier_import_has_made(service: Service) -> None:
-    headers = await service.bearer()
-    nodes = [
-        exports.node("q", None, "user", "One", 1_700_000_001),
-        exports.node("a", "q", "assistant", "1", 1_700_000_002),
-    ]
-    await imported(service, headers, [exports.chatgpt_chat("c", "Count", exports.mapping(*nodes), "a")])
-    count = (await chats(service, headers))["Count"]
-    before = await said(service, headers, count["id"])
-    more = [
-        *nodes,
-        exports.node("q2", "a", "user", "Two", 1_700_000_003),
-        exports.node("ab", "q", "assistant", "I", 1_700_000_005),
-    ]
-    export = [exports.chatgpt_chat("c", "Count", exports.mapping(*more), "ab")]
-    report = await imported(service, headers, export)
-    assert await texts(service, headers, count["id"]) == ["One", "I"]
-    assert (await service.client.delete(f"{IMPORT}/{report['id']}", headers=headers)).status_code == 204
-    assert await said(service, headers, count["id"]) == before
-    assert (await imported(service, headers, export))["counts"]["imported"] == 1
-    assert await texts(service, headers, count["id"]) == ["One", "I"]
-
-
-async def test_undo_is_possible_for_24_hours(service: Service) -> None:
-    headers = bearer((await service.make_key(await service.bearer()))["key"])
-    report = await imported(service, headers, exports.librechat())
-    service.clocks.advance(24 * 3600 + 1)
-    answer = await service.client.delete(f"{IMPORT}/{report['id']}", headers=headers)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "already_ended")
-    assert len(await chats(service, headers)) == 1
 
 
 # --- refusals and damaged files
@@ -451,17 +425,6 @@ async def test_one_import_at_a_time_and_a_key_may_import(service: Service) -> No
     assert (await ended(service, headers, first["id"]))["counts"]["imported"] == 1
     shown = await listed(service, headers, IMPORT)
     assert [one["id"] for one in shown] == [first["id"]] and "conversations" not in shown[0]
-
-
-async def test_undo_stops_an_import_in_progress(service: Service) -> None:
-    headers = await service.bearer()
-    many = [{**exports.librechat(), "conversationId": f"{number}"} for number in range(300)]
-    started = await begin(service, headers, json.dumps(many).encode(), "application/json")
-    while (await get(service, headers, f"{IMPORT}/{started['id']}"))["counts"]["imported"] < 3:
-        await asyncio.sleep(0.005)
-    assert (await service.client.delete(f"{IMPORT}/{started['id']}", headers=headers)).status_code == 204
-    assert (await get(service, headers, f"{IMPORT}/{started['id']}"))["status"] == "undone"
-    assert await listed(service, headers, "/conversations") == [] and service.state["open_imports"] == {}
 
 
 async def test_old_conversations_are_skipped_where_they_would_be_deleted(service: Service) -> None:

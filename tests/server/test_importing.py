@@ -20,7 +20,8 @@ FEW = [exports.chatgpt(), exports.claude()]
 async def begun(service: Service, headers: Headers) -> str:
     """The id of an import that has stored some of its conversations."""
     started: str = (await begin(service, headers, MANY, "application/json"))["id"]
-    while (await get(service, headers, f"{IMPORT}/{started}"))["counts"]["imported"] < 3:
+    while (report := await get(service, headers, f"{IMPORT}/{started}"))["counts"]["imported"] < 3:
+        assert report["status"] == "reading", report
         await asyncio.sleep(0.005)
     return started
 

@@ -5,6 +5,7 @@ A message without visible text, such as a tool's result, becomes a part of the n
 
 import hashlib
 import heapq
+import json
 import math
 import mimetypes
 import re
@@ -82,7 +83,7 @@ class Said:
             "created": self.created,
             "model": self.model,
             "reasoning": self.reasoning,
-            "steps": self.steps,
+            "steps": _paired(self.steps),
             "details": self.details,
         }
 
@@ -259,9 +260,39 @@ def type_of(name: str, start: bytes) -> str:
     return known or mimetypes.guess_type(name, strict=False)[0] or "application/octet-stream"
 
 
+# --- steps of tools
+
+
 def tool_call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    return {"tool_call": {"id": call_id, "name": name, "arguments": arguments}}
+    """Return a call in the form in which it can be sent to any model: with JSON and a name of a function."""
+    try:
+        is_object = isinstance(json.loads(arguments), dict)
+    except ValueError:
+        is_object = False
+    written = arguments if is_object else json.dumps({"input": arguments}, ensure_ascii=False)
+    return {"tool_call": {"id": call_id, "name": _function(name), "arguments": written}}
 
 
 def tool_result(call_id: str, name: str, result: str, ok: bool = True) -> dict[str, Any]:
-    return {"tool_result": {"id": call_id, "name": name, "ok": ok, "result": result}}
+    return {"tool_result": {"id": call_id, "name": _function(name), "ok": ok, "result": result}}
+
+
+def _function(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "tool"
+
+
+def _paired(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the steps with a call before each result, because model servers refuse other results."""
+    paired: list[dict[str, Any]] = []
+    waiting: set[str] = set()
+    for number, step in enumerate(steps):
+        ((kind, part),) = step.items()
+        if kind == "tool_call":
+            waiting.add(part["id"])
+        elif part["id"] not in waiting:
+            part["id"] = f"{part['id']}-{number}"
+            paired.append(tool_call(part["id"], part["name"], "{}"))
+        else:
+            waiting.remove(part["id"])
+        paired.append(step)
+    return paired

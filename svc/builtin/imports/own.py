@@ -9,7 +9,9 @@ from svc.builtin.imports.chats import MOST_FILE_BYTES, Attachment, dict_of, text
 Lines = Callable[[str], Iterator[bytes]]  # of a file of the archive
 Place = tuple[int, int]  # of a line that was put aside
 _ROW_BYTES = 512
-_ANSWER = "input_tokens output_tokens cost_micros duration_ms finish_reason cached_input_tokens saved_micros memory"
+_ANSWER = (
+    "input_tokens output_tokens cost_micros duration_ms finish_reason cached_input_tokens saved_micros memory sources"
+)
 
 
 class Own:
@@ -78,7 +80,7 @@ class Own:
             "parent": parent,
             "created": time_of(message.get("created_at")),
             "reasoning": answer.get("reasoning"),
-            "steps": message.get("steps") or answer.get("steps") or [],
+            "steps": answer.get("steps") or [],
             "details": own,
         }
 
