@@ -116,9 +116,10 @@ class LocalModel:
             raise ApiError("overloaded", message, retry_after_seconds=10) from None
         if self.state == "failed":
             raise UpstreamFault("unreachable", "The model cannot be loaded.")
-        if self.state != "ready" or self._server is None:
+        if self.state != "ready":
             message = "There is no memory to load this model now. Try again later, or use another model."
             raise ApiError("overloaded", message, retry_after_seconds=10)
+        assert self._server is not None
         return self._server
 
     # --- the helper process
@@ -168,8 +169,7 @@ class LocalModel:
         return self._running is not None
 
     def _start(self) -> None:
-        self._settled.clear()
-        self.state = "loading"
+        self._unsettle()
         self._running = asyncio.create_task(self._run(self._running))
         self._running.add_done_callback(self._ended)
 
@@ -191,13 +191,12 @@ class LocalModel:
                     self._server = Provider(LOCAL, address, key, timeout_seconds=_ANSWER_SECONDS)
                     self._settle("ready")
                 status = await process.wait()
+                self._unsettle()  # at once: calls must not be sent to it any more
             self._crashes.append(now_seconds := self._monotonic())
             crashed_often = len(self._crashes) == _CRASHES and now_seconds - self._crashes[0] < _CRASH_SECONDS
             if crashed_often or (status >= 0 and not port):  # a negative status is that of a crash
                 self._fail(_last_lines(log, status))
                 return
-            self._settled.clear()
-            self.state = "loading"
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         error = None if task.cancelled() else task.exception()
@@ -212,6 +211,10 @@ class LocalModel:
     def _fail(self, error: str) -> None:
         self._failed_at, self.error = self._monotonic(), error
         self._settle("failed")
+
+    def _unsettle(self) -> None:
+        self._settled.clear()
+        self.state = "loading"
 
     def _settle(self, state: str) -> None:
         self.state = state
@@ -247,7 +250,7 @@ class LocalModel:
             process.stdin.write(orjson.dumps(order) + b"\n")
             yield process, key
         finally:
-            self.pid = self._server = None
+            self.pid = None
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await asyncio.wait([asyncio.ensure_future(process.wait()), reading])
