@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from svc.admin.health import Finding
 from svc.groups import Group
-from svc.inference.catalog import BUILTIN, Catalog
+from svc.inference.catalog import BUILTIN, LOCAL, Catalog
 
 
 def notes(catalog: Catalog, in_use: Mapping[str, int]) -> Iterator[Finding]:
@@ -21,11 +21,11 @@ def notes(catalog: Catalog, in_use: Mapping[str, int]) -> Iterator[Finding]:
             yield Finding("look", f"group {name}", text)
     if groups is None:
         return
-    default = catalog.configured(catalog.default_model or f"{BUILTIN}/assistant")
     for group in (groups.access, *groups.by_name.values()):
         about = f"group {group.name or '[access]'}"
         if group.name and not in_use.get(group.name):
             yield Finding("look", about, "it has no accounts")
+        default = catalog.configured(catalog.default_model(group) or f"{BUILTIN}/assistant")
         if default and not group.allows(default.id):
             yield Finding("look", about, f"it may not use {default.id}, so requests without a model fail")
         for pattern in _without_models(group, catalog):
@@ -34,7 +34,7 @@ def notes(catalog: Catalog, in_use: Mapping[str, int]) -> Iterator[Finding]:
 
 def _without_models(group: Group, catalog: Catalog) -> Iterator[str]:
     """Yield the patterns that match no model. A provider that lists its own models may have any."""
-    listed = catalog.listed_names()
+    listed = [*catalog.listed_names(), LOCAL]  # files may come at any time
     for pattern in group.models:
         of_listed = any(fnmatch.fnmatchcase(name, pattern.partition("/")[0]) for name in listed)
         if not of_listed and not any(fnmatch.fnmatch(model_id, pattern) for model_id in catalog.configured_ids()):

@@ -249,8 +249,9 @@ def _clock(ahead_seconds: list[float]) -> Finding:
 
 def _model_servers(config: Config, outbound: Outbound) -> Iterator[tuple[str, Awaitable[Result]]]:
     """Return a check for each provider. Raises StartError if there are no models."""
-    models, listed, *_ = on_offer(config)
-    if not models and not listed:
+    offer = on_offer(config)
+    models, listed, local = offer.models, offer.listed, offer.local
+    if not models and not listed and not any(scan(local.folder_in(config.data_dir), {}).values()):
         raise StartError("there are no models. Set SVC_CATALOG, or SVC_BUILTIN=1")
     named: dict[Provider, list[Model]] = {provider: [] for provider in listed}
     for model in models:

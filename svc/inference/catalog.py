@@ -276,17 +276,16 @@ class Catalog:
         for name, one in self._listed.items():
             if one.asking and listed.get(name) is not one:
                 one.asking.cancel()
-        self._own_models, _, self._chosen_model, self.groups, self.search, self.hearing_folder, self.local = offer[:7]
+        self._own_models, _, self._default_model, self.groups, self.search, self.hearing_folder, self.local = offer[:7]
         self.tool_servers = {server.name: server for server in offer.tool_servers}
         self._names, self._listed = names, listed
         self.offer_local(self._local)
 
     def offer_local(self, models: "list[Model]") -> None:
-        """Offer the models of these files as well. The first one is the default model if the catalog names none."""
+        """Offer the models of these files as well."""
         self._local = models
         self._models = self._own_models + models
         self._by_name = _by_name(models) | _by_name(self._own_models)
-        self.default_model = self._chosen_model or next((model.id for model in models), None)
 
     def start(self) -> None:
         for listed in self._listed.values():
@@ -297,6 +296,11 @@ class Catalog:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def default_model(self, group: Group | None = None) -> str | None:
+        """Return the default model: that of the catalog, else the first of a file that the group may use."""
+        usable = (model.id for model in self._local if group is None or group.allows(model.id))
+        return self._default_model or next(usable, None)
 
     def has_provider(self, name: str) -> bool:
         """Return whether the operator uses this name for a provider, so that no user may."""

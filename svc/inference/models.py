@@ -69,7 +69,7 @@ class Models:
                 message = f"There is no model for {kind} here. Name one of your own providers'."
                 raise ApiError("model_not_found", message, param="model")
             return first
-        model_id = self.default(default_model) if wanted is None else wanted
+        model_id = self.default(default_model, group) if wanted is None else wanted
         model = self.catalog.configured(model_id) if group is None else None  # no search: most chats
         model = model or await self.find(account_id, model_id, group, kind)
         if model is None:
@@ -79,9 +79,9 @@ class Models:
             raise invalid_value(f"{model_id!r} is a model for {model.kind}, not for {kind}.", "model")
         return model
 
-    def default(self, default_model: str | None) -> str:
+    def default(self, default_model: str | None, group: Group | None) -> str:
         """Return the id of the model for chat requests without `model`, of an account with this `default_model`."""
-        name = default_model or self.catalog.default_model or f"{BUILTIN}/assistant"
+        name = default_model or self.catalog.default_model(group) or f"{BUILTIN}/assistant"
         model = self.catalog.configured(name)
         return model.id if model else name
 

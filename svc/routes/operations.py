@@ -158,7 +158,7 @@ async def get_catalog(request: Request, caller: Caller) -> object:
     of_all = groups or Groups(Group(), {})
     return {
         "file": file and str(file.absolute()),
-        "default_model": catalog.default_model,
+        "default_model": catalog.default_model(),
         "providers": [
             {
                 "name": provider.name,

@@ -12,6 +12,7 @@ from svc.config import Config
 from svc.content import import_undo, imports
 from svc.deletion.slices import delete_account
 from svc.errors import ApiError
+from svc.groups import Group
 from svc.routes.links import add_change_link, mail_link
 from svc.routes.schemas.common import (
     COUNT,
@@ -278,7 +279,7 @@ def contact_of(state: State) -> str | None:
 async def get_settings(request: Request, caller: Caller) -> object:
     state = request.state
     limit = state.db.look_up(wallet.limit_of_account, caller.id, state.clock())
-    return _settings(state, caller.account(state.db), limit)
+    return _settings(state, caller.group, caller.account(state.db), limit)
 
 
 @describes(
@@ -292,7 +293,7 @@ async def update_settings(request: Request, caller: Caller, body: SettingsChange
         if found is None or found.kind != "chat":
             raise (_NO_MODEL if found is None and caller.group else _WRONG_MODEL).error()
     changed = await request.state.db.write(_change_settings, caller.id, given(body), request.state.clock())
-    return _settings(request.state, *changed)
+    return _settings(request.state, caller.group, *changed)
 
 
 def _change_settings(
@@ -329,11 +330,13 @@ def finish_undo(tx: sqlite3.Connection, account_id: str, import_id: str, now_sec
         _change_settings(tx, account_id, before, now_seconds)
 
 
-def _settings(state: State, account: accounts.Account, limit: dict[str, int | None]) -> dict[str, Any]:
+def _settings(
+    state: State, group: Group | None, account: accounts.Account, limit: dict[str, int | None]
+) -> dict[str, Any]:
     return {
         **limit,
         "default_model": account.default_model,
-        "chat_model": state.models.default(account.default_model),
+        "chat_model": state.models.default(account.default_model, group),
         "memory_enabled": account.memory_enabled,
         "instructions": account.instructions,
         "mail_enabled": state.mail is not None,

@@ -150,7 +150,7 @@ def test_efforts_and_the_output_limit_stand_at_a_model(tmp_path: Path) -> None:
 
 async def test_documented_example_loads(tmp_path: Path) -> None:
     catalog = made(read(tmp_path, EXAMPLE + OTHER))
-    assert catalog.default_model == "ollama/llama3.2"
+    assert catalog.default_model() == "ollama/llama3.2"
     assert [model.id for model in await catalog.models()] == [
         "ollama/llama3.2",
         "other/model",
@@ -415,7 +415,7 @@ async def test_default_and_fallback_may_be_built_in_or_listed(tmp_path: Path) ->
     text = f"default_model = 'b/anything'\n[[providers]]\n{PROVIDER}{MODEL}fallback = 'builtin/echo'\n"
     text += "[[providers]]\nname = 'b'\nbase_url = 'http://b'"
     echo = Model("builtin/echo", "echo", None, "chat", dict.fromkeys(PRICES["chat"], 0))
-    assert made(read(tmp_path, text), (echo,)).default_model == "b/anything"
+    assert made(read(tmp_path, text), (echo,)).default_model() == "b/anything"
     with pytest.raises(StartError, match="builtin/echo"):
         made(read(tmp_path, text))
 

@@ -14,6 +14,7 @@ import pytest
 from svc.billing import wallet
 from svc.config import Config
 from svc.inference.local import model as local_model
+from svc.server.sse import EventStream
 from tests.billing.test_wallet import findings
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.fake_llama import COMMAND, gguf
@@ -83,6 +84,19 @@ async def test_first_question_loads_the_model_and_the_state_shows_it(lab: Servic
     assert await state_of(lab, key, "one") == "ready"
     streamed = await chat(lab, key, "hello you", stream=True)
     assert streamed.status_code == 200 and streamed.text.endswith("data: [DONE]\n\n")
+
+
+async def test_a_stream_pings_while_the_model_loads(
+    lab: Service, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EventStream.__init__.__kwdefaults__, "ping_seconds", 0.01)
+    key, go = await key_of(lab), folder / "go"
+    await put(lab, folder, "one", f"wait {go}")
+    asking = asyncio.create_task(chat(lab, key, "hello you", stream=True))
+    await until(lambda: lab.state["drain"].open)
+    asyncio.get_running_loop().call_later(0.1, go.touch)
+    answer = await asking
+    assert answer.text.startswith(": ping\n\n") and answer.text.endswith("data: [DONE]\n\n")
 
 
 async def test_at_most_parallel_calls_are_given_to_the_helper(lab: Service, folder: Path) -> None:

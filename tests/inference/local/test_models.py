@@ -84,6 +84,18 @@ async def test_first_local_model_by_name_is_the_default(service: Service, folder
     assert answer.json()["model"] == "builtin/assistant"
 
 
+async def test_default_model_is_one_that_the_group_may_use(config: Config, clocks: Clocks, folder: Path) -> None:
+    catalog = "[access]\nmodels = ['builtin/*', 'local/b']\n"
+    async with serving(config, clocks, catalog) as service:
+        key = await key_of(service)
+        folder.mkdir()
+        for name, expected in (("a", "builtin/assistant"), ("b", "local/b")):
+            await put(service, folder, name)
+            body = {"messages": [{"role": "user", "content": "hello"}]}
+            answer = await service.client.post("/v1/chat/completions", json=body, headers=key)
+            assert answer.json()["model"] == expected
+
+
 CATALOG = """
 default_model = "builtin/echo"
 
