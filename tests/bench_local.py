@@ -1,7 +1,7 @@
 """What the service adds to a real model in a helper process: `python -m tests.bench_local [--rounds 50]`.
 
-Print the median time to the first token, on kept connections: directly at a helper process, and through the service, in
-turns. Then the same with four streams at once, and the 95th percentile of `/healthz` meanwhile. On a shared machine
+Print the median time to the first token, on kept connections: directly at a helper process, and through the service,
+alternately. Then the same with four streams at once, and the 95th percentile of `/healthz` beside them. On a shared machine
 only the comparison is reliable.
 """
 
@@ -101,7 +101,7 @@ async def main(rounds: int) -> None:
                 print("four streams at once, first tokens:", *(f"{ms:.0f} ms" for ms in await asyncio.gather(*four)))
                 over.set()
                 health = await probing
-            print(f"/healthz meanwhile: p95 {statistics.quantiles(health, n=20)[-1]:.1f} ms of {len(health)}")
+            print(f"/healthz beside them: p95 {statistics.quantiles(health, n=20)[-1]:.1f} ms of {len(health)}")
             for pid in helpers_of(server):
                 pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
                 print(f"memory of the helper process: {pages * os.sysconf('SC_PAGE_SIZE') >> 20} MiB")
