@@ -391,6 +391,8 @@ CREATE TABLE conversations (
     updated_at REAL NOT NULL,
     -- whether one of its messages is in progress, updated by triggers of messages
     answering INTEGER NOT NULL DEFAULT 0 CONSTRAINT one_answer_at_a_time CHECK (answering IN (0, 1)),
+    always_allow TEXT NOT NULL DEFAULT '[]' -- the tools that run there without a question, as JSON
+        CONSTRAINT always_allow_form CHECK (always_allow LIKE '[%]' AND length(always_allow) <= 10000),
     UNIQUE (account_id, id),
     FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
 ) STRICT;
@@ -459,6 +461,12 @@ BEGIN
     UPDATE conversations SET answering = answering + 1 WHERE account_id = NEW.account_id AND id = NEW.conversation_id;
 END;
 
+CREATE TRIGGER messages_answer_again AFTER UPDATE OF status ON messages
+WHEN OLD.status <> 'in_progress' AND NEW.status = 'in_progress'
+BEGIN
+    UPDATE conversations SET answering = answering + 1 WHERE account_id = NEW.account_id AND id = NEW.conversation_id;
+END;
+
 CREATE TRIGGER messages_have_answered AFTER UPDATE OF status ON messages
 WHEN OLD.status = 'in_progress' AND NEW.status <> 'in_progress'
 BEGIN
@@ -471,9 +479,10 @@ BEGIN
     UPDATE conversations SET answering = answering - 1 WHERE account_id = OLD.account_id AND id = OLD.conversation_id;
 END;
 
--- An answer ends once.
+-- An answer ends once, but for one that waits for a person.
 CREATE TRIGGER answers_end_once BEFORE UPDATE OF status ON messages
-WHEN OLD.status <> 'in_progress'
+WHEN OLD.status <> 'in_progress' AND NOT (NEW.status = 'in_progress' AND EXISTS (
+    SELECT 1 FROM answers WHERE account_id = NEW.account_id AND message_id = NEW.id AND waiting IS NOT NULL))
 BEGIN
     SELECT RAISE(ABORT, 'this answer has ended');
 END;
@@ -526,10 +535,17 @@ CREATE TABLE answers (
         CONSTRAINT answer_saved_amount CHECK (saved_micros >= 0),
     sealed_call_id TEXT, -- the id of its first tool call, if its reasoning is sealed
     sealed TEXT -- the seals of its reasoning, as JSON
-        CONSTRAINT answer_sealed_form CHECK (sealed IS NULL OR (sealed LIKE '[%]' AND length(sealed) <= 1000000 AND sealed_call_id IS NOT NULL))
+        CONSTRAINT answer_sealed_form CHECK (sealed IS NULL OR (sealed LIKE '[%]' AND length(sealed) <= 1000000 AND sealed_call_id IS NOT NULL)),
+    steps TEXT -- what tools did for it, as JSON
+        CONSTRAINT answer_steps_form CHECK (steps LIKE '[%]'),
+    sources TEXT -- what they found, as JSON
+        CONSTRAINT answer_sources_form CHECK (sources LIKE '[%]'),
+    waiting TEXT -- the calls that wait for a person, and the request that goes on, as JSON
+        CONSTRAINT answer_waiting_form CHECK (waiting LIKE '{%}')
 ) STRICT;
 
 CREATE INDEX answers_by_account ON answers (account_id, message_id);
+CREATE INDEX answers_with_steps ON answers (account_id, message_id) WHERE steps IS NOT NULL;
 CREATE INDEX answers_by_sealed_call ON answers (account_id, sealed_call_id) WHERE sealed_call_id IS NOT NULL;
 
 -- owner: svc/content/imports.py
@@ -1342,20 +1358,20 @@ END;
 
 CREATE TRIGGER answers_are_stored AFTER INSERT ON answers
 BEGIN
-    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)) + ifnull(length(CAST(NEW.sealed AS BLOB)), 0)
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)) + ifnull(length(CAST(NEW.sealed AS BLOB)), 0) + ifnull(length(CAST(NEW.steps AS BLOB)), 0) + ifnull(length(CAST(NEW.sources AS BLOB)), 0) + ifnull(length(CAST(NEW.waiting AS BLOB)), 0)
     WHERE account_id = NEW.account_id;
 END;
 
-CREATE TRIGGER answers_are_stored_anew AFTER UPDATE OF reasoning, memory, sealed ON answers
+CREATE TRIGGER answers_are_stored_anew AFTER UPDATE OF reasoning, memory, sealed, steps, sources, waiting ON answers
 BEGIN
-    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)) + ifnull(length(CAST(NEW.sealed AS BLOB)), 0))
-        - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)) + ifnull(length(CAST(OLD.sealed AS BLOB)), 0))
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)) + ifnull(length(CAST(NEW.sealed AS BLOB)), 0) + ifnull(length(CAST(NEW.steps AS BLOB)), 0) + ifnull(length(CAST(NEW.sources AS BLOB)), 0) + ifnull(length(CAST(NEW.waiting AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)) + ifnull(length(CAST(OLD.sealed AS BLOB)), 0) + ifnull(length(CAST(OLD.steps AS BLOB)), 0) + ifnull(length(CAST(OLD.sources AS BLOB)), 0) + ifnull(length(CAST(OLD.waiting AS BLOB)), 0))
     WHERE account_id = NEW.account_id;
 END;
 
 CREATE TRIGGER answers_are_stored_no_more AFTER DELETE ON answers
 BEGIN
-    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)) + ifnull(length(CAST(OLD.sealed AS BLOB)), 0))
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)) + ifnull(length(CAST(OLD.sealed AS BLOB)), 0) + ifnull(length(CAST(OLD.steps AS BLOB)), 0) + ifnull(length(CAST(OLD.sources AS BLOB)), 0) + ifnull(length(CAST(OLD.waiting AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
 

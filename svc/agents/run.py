@@ -139,14 +139,17 @@ class AgentRun:
             ask=ask,
             call_tool=context.call,
             inner_steps=self._inner_steps,
+            rules=loop.Rules(by_others=context.is_by_others),
             progress=self._progress,
             interrupt=self.interrupt,
-            opening={
-                "type": "started",
-                "model": order.model.id,
-                "max_steps": order.max_steps,
-                "tools": list(order.tools),
-            },
+            opening=[
+                {
+                    "type": "started",
+                    "model": order.model.id,
+                    "max_steps": order.max_steps,
+                    "tools": list(order.tools),
+                }
+            ],
         )
 
     def _stopped(self, reason: str) -> RunOutcome:

@@ -11,6 +11,7 @@ from svc.tables import storable
 _REASONING_LENGTH = 200_000
 _SEALED_LENGTH = 1_000_000
 _CALL_LENGTH = 200
+_MOST_WITH_STEPS = 64  # of a conversation: those before are left out
 _MOST_SEALED = 64  # the vendors need those of the last question, and ignore most others
 
 
@@ -25,6 +26,10 @@ class AnswerDetails(NamedTuple):
     reasoning: str | None = None
     cached_input_tokens: int = 0
     saved_micros: int = 0  # what the prices of cached input have saved
+    # In JSON: what tools did for it, what they found, and the calls that wait for a person, with the request.
+    steps: str | None = None
+    sources: str | None = None
+    waiting: str | None = None
 
 
 def add(tx: sqlite3.Connection, account_id: str, message_id: str, memory: list[dict[str, Any]]) -> None:
@@ -40,7 +45,7 @@ def update(tx: sqlite3.Connection, account_id: str, message_id: str, answer: Ans
     reasoning = answer.reasoning and storable(answer.reasoning, _REASONING_LENGTH)
     statement = """
         UPDATE answers SET input_tokens = ?, output_tokens = ?, cost_micros = ?, duration_ms = ?, finish_reason = ?,
-            reasoning = ?, cached_input_tokens = ?, saved_micros = ?
+            reasoning = ?, cached_input_tokens = ?, saved_micros = ?, steps = ?, sources = ?, waiting = ?
         WHERE account_id = ? AND message_id = ?
     """
     tx.execute(statement, (*answer._replace(reasoning=reasoning), account_id, message_id))
@@ -76,5 +81,46 @@ def by_message(conn: sqlite3.Connection, account_id: str, message_ids: Collectio
     return {row["message_id"]: as_json(row) for row in rows}
 
 
+def with_steps(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the steps of the newest answers with tools on the current branch, by the text of the answer."""
+    query = """
+        SELECT content, steps FROM answers JOIN current_messages ON current_messages.id = message_id
+        WHERE answers.account_id = ?1 AND current_messages.account_id = ?1 AND conversation_id = ?2
+            AND steps IS NOT NULL
+        ORDER BY number DESC LIMIT ?3
+    """
+    rows = conn.execute(query, (account_id, conversation_id, _MOST_WITH_STEPS)).fetchall()
+    return {row["content"]: orjson.loads(row["steps"]) for row in reversed(rows)}
+
+
+def waiting_in(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> sqlite3.Row | None:
+    """Return the newest answer of the current branch that waits for a person, with its text, or None."""
+    query = """
+        SELECT answers.*, content, model FROM answers JOIN current_messages ON current_messages.id = message_id
+        WHERE answers.account_id = ?1 AND current_messages.account_id = ?1 AND conversation_id = ?2
+            AND waiting IS NOT NULL
+        ORDER BY number DESC LIMIT 1
+    """
+    row: sqlite3.Row | None = conn.execute(query, (account_id, conversation_id)).fetchone()
+    return row
+
+
+def decide(tx: sqlite3.Connection, account_id: str, message_id: str) -> None:
+    """Note that a person has decided about the calls of an answer."""
+    tx.execute("UPDATE answers SET waiting = NULL WHERE account_id = ? AND message_id = ?", (account_id, message_id))
+
+
+def refuse_waiting(tx: sqlite3.Connection, account_id: str, conversation_id: str, reason: str) -> None:
+    """Refuse the calls that wait in a conversation: the next question has come."""
+    while (row := waiting_in(tx, account_id, conversation_id)) is not None:
+        steps = orjson.loads(row["steps"] or "[]")
+        for call_id, _, name, _ in orjson.loads(row["waiting"])["calls"]:
+            steps.append({"tool_result": {"id": call_id, "name": name, "ok": False, "result": reason}})
+        statement = "UPDATE answers SET steps = ?, waiting = NULL WHERE account_id = ? AND message_id = ?"
+        tx.execute(statement, (orjson.dumps(steps).decode(), account_id, row["message_id"]))
+
+
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
-    return {**{name: row[name] for name in AnswerDetails._fields}, "memory": orjson.loads(row["memory"])}
+    shown = {name: row[name] for name in AnswerDetails._fields if name != "waiting"}
+    listed = {name: orjson.loads(row[name] or "[]") for name in ("memory", "steps", "sources")}
+    return {**shown, **listed, "waiting": row["waiting"] is not None}

@@ -5,12 +5,27 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
+import orjson
+
 from svc import quota
 from svc.content import branches, history, idempotency
 from svc.content.word_runs import CHUNKS, TITLES
 from svc.content.words import indexed_words
 from svc.ids import fields_as_json, new_id
-from svc.shapes import ABSENT, CONTROL_CHARACTERS, Absent, boolean, integer, label, nullable, number, record, string
+from svc.shapes import (
+    ABSENT,
+    CONTROL_CHARACTERS,
+    Absent,
+    boolean,
+    integer,
+    label,
+    list_of,
+    nullable,
+    number,
+    record,
+    string,
+    text,
+)
 from svc.tables import Table, delete_found, refusals
 
 TITLE_LENGTH = 200
@@ -22,6 +37,9 @@ MAX_OUTPUT_TOKENS = nullable(integer(1, 2**31 - 1)).about(
 _CURRENT = string.about(
     "A message of the conversation. Its branch is shown, up to the newest message that follows it. Ignored in a new "
     "conversation."
+)
+ALWAYS_ALLOW = list_of(text(64, least=1), most=64).about(
+    "The tools that run in this conversation without a question to the person.", []
 )
 _TITLE = nullable(label(TITLE_LENGTH)).about(
     "Not blank, without control characters. Null: taken from the first message."
@@ -38,6 +56,7 @@ class ConversationFields(NamedTuple):
     temperature: Annotated[float | Absent | None, TEMPERATURE] = ABSENT
     max_output_tokens: Annotated[int | Absent | None, MAX_OUTPUT_TOKENS] = ABSENT
     current_message_id: Annotated[str | Absent, _CURRENT] = ABSENT
+    always_allow: Annotated[list[str] | Absent, ALWAYS_ALLOW] = ABSENT
 
 
 class Conversation(NamedTuple):
@@ -55,6 +74,7 @@ class Conversation(NamedTuple):
     created_at: float
     updated_at: float
     answering: bool
+    always_allow: str  # a list of names, in JSON
 
     @property
     def title_place(self) -> int:
@@ -62,7 +82,12 @@ class Conversation(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         names = "id title project_id temperature max_output_tokens created_at updated_at"
-        return {**fields_as_json(self._asdict(), names), "pinned": bool(self.pinned), "answering": bool(self.answering)}
+        return {
+            **fields_as_json(self._asdict(), names),
+            "pinned": bool(self.pinned),
+            "answering": bool(self.answering),
+            "always_allow": orjson.loads(self.always_allow),
+        }
 
     def chat_fields(self) -> dict[str, Any]:
         """Return the fields of a chat request that has none of them."""
@@ -98,12 +123,19 @@ def add_conversation(
     """
     if conversation_id is None:
         quota.check_row(tx, account_id, fields.get("title"))
-    columns = {"id": conversation_id or new_id("conv", now_seconds), "account_id": account_id}
+    columns = {"id": conversation_id or new_id("conv", now_seconds), "account_id": account_id, **_columns(fields)}
     with refusals(fields.get("project_id")):
         times = {"created_at": now_seconds, "updated_at": now_seconds}
-        conversation = TABLE.insert(tx, {**columns, **times, **fields})
+        conversation = TABLE.insert(tx, {**times, **columns})
     _add_title(tx, conversation)
     return conversation
+
+
+def _columns(fields: Mapping[str, Any]) -> dict[str, Any]:
+    columns = {name: value for name, value in fields.items() if name != "current_message_id"}
+    if "always_allow" in columns:
+        columns["always_allow"] = orjson.dumps(sorted(set(columns["always_allow"]))).decode()
+    return columns
 
 
 def change_conversation(
@@ -123,7 +155,7 @@ def change_conversation(
         if before.answering:
             raise history.already_answering()
         branches.show(tx, account_id, conversation_id, current.number, current.branch)
-    columns = {name: value for name, value in changes.items() if name != "current_message_id"}
+    columns = _columns(changes)
     if not columns.keys().isdisjoint(("title", "project_id")):
         columns["updated_at"] = now_seconds
     renamed = columns.get("title", before.title) != before.title

@@ -114,6 +114,15 @@ def update_answer(tx: sqlite3.Connection, answer: Message, content: str, status:
     return is_changed
 
 
+def begin_again(tx: sqlite3.Connection, account_id: str, message_id: str) -> Message:
+    """Return an answer that waited for a person, in progress again. Its words are indexed anew at its end."""
+    statement = "UPDATE messages SET status = 'in_progress' WHERE account_id = ? AND id = ? RETURNING *"
+    with refusals(one_answer_at_a_time=already_answering()):
+        message = Message(**tx.execute(statement, (account_id, message_id)).fetchone())
+    fulltext.remove_message_words(tx, account_id, message.number)
+    return message
+
+
 def end_interrupted_answers(tx: sqlite3.Connection) -> None:
     """End the answers that a crash left in progress. The index of words reads them later."""
     fulltext.index_answers_later(tx)

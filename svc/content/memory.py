@@ -18,6 +18,7 @@ from svc.auth import accounts
 from svc.content import answers, conversations, history, projects, recall
 from svc.content.answers import AnswerDetails
 from svc.content.recall import Passage
+from svc.errors import ApiError
 from svc.ids import new_id
 from svc.tables import storable
 
@@ -36,6 +37,10 @@ _MEMORY = (
 )
 
 
+REFUSED = "The person refused this call."
+_NO_RESULT = "This call has no result: the answer ended before."
+
+
 class Exchange(NamedTuple):
     """A question and its answer in a session; `messages` are the caller's after the service's own system message,
     with the passages in the question.
@@ -49,6 +54,8 @@ class Exchange(NamedTuple):
     messages: list[dict[str, Any]]
     passages: list[Passage]
     chat_fields: dict[str, Any]  # of the conversation, for a request that has none of them
+    project_id: str | None
+    always_allow: list[str]  # the tools that run in the conversation without a question
     replaces: history.Message | None  # the question or answer of which it adds a version
     asked_at_seconds: float
 
@@ -71,25 +78,32 @@ def begin(
     replaces: str | None,
     now_seconds: float,
     with_seals: bool = False,
+    with_steps: bool = True,
 ) -> Exchange:
     """Begin an exchange in a conversation or a new one: a heavy read, as there may be tens of thousands of messages.
 
     It adds a version of the message `replaces`. `with_seals` restores the sealed reasoning of answers with tool calls,
-    which most callers do not return. Raises ApiError `not_found`.
+    which most callers do not return, and `with_steps` what tools did for earlier answers. Raises ApiError `not_found`.
     """
     texts = [_text(message.get("content")) for message in messages]
     asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
     question = "" if asked is None else texts[asked]
     leading: list[str] = []
     chat_fields: dict[str, Any] = {}
+    project_id, always_allow = None, []
     if conversation_id:
         conversation = conversations.TABLE.by_id(conn, account_id, conversation_id, HEADER)
-        chat_fields = conversation.chat_fields()
-        if conversation.project_id:
-            leading.append(projects.TABLE.by_id(conn, account_id, conversation.project_id).instructions.strip())
+        chat_fields, project_id = conversation.chat_fields(), conversation.project_id
+        always_allow = orjson.loads(conversation.always_allow)
+        if project_id:
+            leading.append(projects.TABLE.by_id(conn, account_id, project_id).instructions.strip())
     replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES) if replaces else None
     if with_seals and conversation_id:
         messages = _with_seals(conn, account_id, conversation_id, messages)
+    given = len(messages) if asked is None else len(messages) - asked
+    if with_steps and conversation_id:
+        messages = _with_steps(messages, answers.with_steps(conn, account_id, conversation_id))
+        asked = None if asked is None else len(messages) - given
     account = accounts.account_by_id(conn, account_id)
     leading.append(((account and account.instructions) or "").strip())
     recalls = account is not None and account.memory_enabled
@@ -104,9 +118,70 @@ def begin(
         [*([{"role": "system", "content": system}] if system else []), *_with_passages(messages, asked, passages)],
         passages,
         chat_fields,
+        project_id,
+        always_allow,
         replaced,
         now_seconds,
     )
+
+
+def exchange_of(conversation: conversations.Conversation, now_seconds: float) -> Exchange:
+    """Return the exchange of an answer in a conversation that goes on, without a new question."""
+    return Exchange(
+        account_id=conversation.account_id,
+        conversation_id=conversation.id,
+        is_new=False,
+        question="",
+        continues=True,
+        messages=[],
+        passages=[],
+        chat_fields={},
+        project_id=conversation.project_id,
+        always_allow=orjson.loads(conversation.always_allow),
+        replaces=None,
+        asked_at_seconds=now_seconds,
+    )
+
+
+def _with_steps(
+    messages: Sequence[dict[str, Any]], steps: Mapping[str, list[dict[str, Any]]]
+) -> Sequence[dict[str, Any]]:
+    """Put before each answer what tools did for it, if the caller has no tool calls there."""
+    if not steps:
+        return messages
+    found: list[dict[str, Any]] = []
+    for message in messages:
+        text = _text(message.get("content"))
+        if message["role"] == "assistant" and not message.get("tool_calls") and text in steps:
+            found += _exchanges(steps[text])
+        found.append(message)
+    return found
+
+
+def _exchanges(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return steps as messages: the calls of each round in one, followed by a result for each."""
+    results = {step["tool_result"]["id"]: step["tool_result"] for step in steps if "tool_result" in step}
+    rounds: list[list[dict[str, Any]]] = []
+    is_call = False
+    for step in steps:
+        if "tool_call" in step:
+            if not is_call:
+                rounds.append([])
+            rounds[-1].append(step["tool_call"])
+        is_call = "tool_call" in step
+    messages: list[dict[str, Any]] = []
+    for calls in rounds:
+        functions = [{"name": call["name"], "arguments": call["arguments"]} for call in calls]
+        made = [
+            {"id": call["id"], "type": "function", "function": function}
+            for call, function in zip(calls, functions, strict=True)
+        ]
+        messages.append({"role": "assistant", "content": None, "tool_calls": made})
+        for call in calls:
+            result = results.get(call["id"], {"result": _NO_RESULT})["result"]
+            content = result if isinstance(result, str) else orjson.dumps(result).decode()
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": content})
+    return messages
 
 
 def _with_seals(
@@ -156,7 +231,9 @@ def ask(tx: sqlite3.Connection, exchange: Exchange, model: str) -> history.Messa
     conversation is being answered, `not_found` if it was deleted, and `quota_exceeded`.
     """
     account_id, conversation_id, now_seconds = exchange.account_id, exchange.conversation_id, exchange.asked_at_seconds
-    if exchange.is_new:
+    if not exchange.is_new:
+        answers.refuse_waiting(tx, account_id, conversation_id, REFUSED)
+    else:
         conversations.add_conversation(tx, account_id, now_seconds, conversation_id)
     add = partial(history.add_message, tx, account_id, conversation_id=conversation_id, now_seconds=now_seconds)
     replaced = exchange.replaces
@@ -175,6 +252,17 @@ def ask(tx: sqlite3.Connection, exchange: Exchange, model: str) -> history.Messa
     answer = add(role="assistant", content="", model=model, status=history.IN_PROGRESS, replaces=replaces)
     answers.add(tx, account_id, answer.id, [passage.as_json() for passage in exchange.passages])
     return answer
+
+
+def ask_again(tx: sqlite3.Connection, exchange: Exchange, model: str, message_id: str) -> history.Message:
+    """Begin again the answer `message_id`, whose calls have waited for a person. Raises ApiError `already_decided`."""
+    account_id = exchange.account_id
+    row = answers.waiting_in(tx, account_id, exchange.conversation_id)
+    if row is None or row["message_id"] != message_id:
+        raise ApiError("already_decided")
+    message = history.begin_again(tx, account_id, message_id)
+    answers.decide(tx, account_id, message_id)
+    return message
 
 
 class End(NamedTuple):

@@ -55,6 +55,9 @@ class ChatCall(ModelCall):
     """
 
     ignored = Ignored()  # what was left out of the request
+    interrupt: Any = None  # of the answer; for a ToolAnswer, which has the two below
+    known: Mapping[str, Any] = {}
+    tool_fields: Mapping[str, Any] = {}
     server_answer: PassedAnswer | None = None
 
     def __init__(
@@ -122,6 +125,11 @@ class ChatCall(ModelCall):
     def message(self) -> dict[str, Any]:
         """The assistant's message so far."""
         return self._answer["choices"][0]["message"] if self._answer else self.chunk_writer.content()
+
+    def parts_after(self, sent: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the fields of chunks with what the answer has gained since `sent`, which it changes."""
+        delta = self.chunk_writer.texts_after(sent)
+        return [{"delta": delta}] if delta else []
 
     @property
     def finish_reason(self) -> str | None:

@@ -7,23 +7,42 @@ ALTER TABLE answers ADD COLUMN sealed_call_id TEXT;
 ALTER TABLE answers ADD COLUMN sealed TEXT
     CONSTRAINT answer_sealed_form CHECK (sealed IS NULL OR (sealed LIKE '[%]' AND length(sealed) <= 1000000 AND sealed_call_id IS NOT NULL));
 CREATE INDEX answers_by_sealed_call ON answers (account_id, sealed_call_id) WHERE sealed_call_id IS NOT NULL;
+-- Answers with tools, and calls that wait for a person.
+ALTER TABLE answers ADD COLUMN steps TEXT CONSTRAINT answer_steps_form CHECK (steps LIKE '[%]');
+ALTER TABLE answers ADD COLUMN sources TEXT CONSTRAINT answer_sources_form CHECK (sources LIKE '[%]');
+ALTER TABLE answers ADD COLUMN waiting TEXT CONSTRAINT answer_waiting_form CHECK (waiting LIKE '{%}');
+CREATE INDEX answers_with_steps ON answers (account_id, message_id) WHERE steps IS NOT NULL;
+ALTER TABLE conversations ADD COLUMN always_allow TEXT NOT NULL DEFAULT '[]'
+    CONSTRAINT always_allow_form CHECK (always_allow LIKE '[%]' AND length(always_allow) <= 10000);
+DROP TRIGGER answers_end_once;
+CREATE TRIGGER answers_end_once BEFORE UPDATE OF status ON messages
+WHEN OLD.status <> 'in_progress' AND NOT (NEW.status = 'in_progress' AND EXISTS (
+    SELECT 1 FROM answers WHERE account_id = NEW.account_id AND message_id = NEW.id AND waiting IS NOT NULL))
+BEGIN
+    SELECT RAISE(ABORT, 'this answer has ended');
+END;
+CREATE TRIGGER messages_answer_again AFTER UPDATE OF status ON messages
+WHEN OLD.status <> 'in_progress' AND NEW.status = 'in_progress'
+BEGIN
+    UPDATE conversations SET answering = answering + 1 WHERE account_id = NEW.account_id AND id = NEW.conversation_id;
+END;
 DROP TRIGGER answers_are_stored;
 CREATE TRIGGER answers_are_stored AFTER INSERT ON answers
 BEGIN
-    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)) + ifnull(length(CAST(NEW.sealed AS BLOB)), 0)
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)) + ifnull(length(CAST(NEW.sealed AS BLOB)), 0) + ifnull(length(CAST(NEW.steps AS BLOB)), 0) + ifnull(length(CAST(NEW.sources AS BLOB)), 0) + ifnull(length(CAST(NEW.waiting AS BLOB)), 0)
     WHERE account_id = NEW.account_id;
 END;
 DROP TRIGGER answers_are_stored_anew;
-CREATE TRIGGER answers_are_stored_anew AFTER UPDATE OF reasoning, memory, sealed ON answers
+CREATE TRIGGER answers_are_stored_anew AFTER UPDATE OF reasoning, memory, sealed, steps, sources, waiting ON answers
 BEGIN
-    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)) + ifnull(length(CAST(NEW.sealed AS BLOB)), 0))
-        - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)) + ifnull(length(CAST(OLD.sealed AS BLOB)), 0))
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.reasoning AS BLOB)), 0) + length(CAST(NEW.memory AS BLOB)) + ifnull(length(CAST(NEW.sealed AS BLOB)), 0) + ifnull(length(CAST(NEW.steps AS BLOB)), 0) + ifnull(length(CAST(NEW.sources AS BLOB)), 0) + ifnull(length(CAST(NEW.waiting AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)) + ifnull(length(CAST(OLD.sealed AS BLOB)), 0) + ifnull(length(CAST(OLD.steps AS BLOB)), 0) + ifnull(length(CAST(OLD.sources AS BLOB)), 0) + ifnull(length(CAST(OLD.waiting AS BLOB)), 0))
     WHERE account_id = NEW.account_id;
 END;
 DROP TRIGGER answers_are_stored_no_more;
 CREATE TRIGGER answers_are_stored_no_more AFTER DELETE ON answers
 BEGIN
-    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)) + ifnull(length(CAST(OLD.sealed AS BLOB)), 0))
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.reasoning AS BLOB)), 0) + length(CAST(OLD.memory AS BLOB)) + ifnull(length(CAST(OLD.sealed AS BLOB)), 0) + ifnull(length(CAST(OLD.steps AS BLOB)), 0) + ifnull(length(CAST(OLD.sources AS BLOB)), 0) + ifnull(length(CAST(OLD.waiting AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
 CREATE INDEX api_keys_limited ON api_keys (account_id) WHERE monthly_limit_micros IS NOT NULL;

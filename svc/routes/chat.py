@@ -18,15 +18,17 @@ from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.inference.images import check_documents, check_files, check_images, reads_images
 from svc.inference.local.files import STATES
 from svc.inference.passed_request import PassedRequest
+from svc.routes.chat_tools import TOOL_REFUSALS, TOOLS_HEADER, AnswerMaker, body_with, tools_of
 from svc.routes.completion import (
     BODY_BYTES,
+    BOOLEAN,
+    CONTINUE,
     answer_in_format,
-    cost_of,
+    answer_in_session,
     ignored_of,
     is_heavy,
     payer_of,
     respond,
-    stream_of,
 )
 from svc.routes.pdfs import NO_PDF_TEXT, make_call
 from svc.routes.schemas.chat import CHAT_ANSWER, CHAT_EXAMPLES, FAILED_IN_CONVERSATION
@@ -44,10 +46,8 @@ from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGE
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES
 from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, header, path_id
-from svc.server.session_answer import SessionAnswer
-from svc.server.sse import Interrupt
 from svc.server.streamed import json_array, streamed
-from svc.server.web import Request, Response, reply
+from svc.server.web import Request, Response
 from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
 
 describes = partial(Operation, "Chat")
@@ -102,7 +102,6 @@ _MODEL_LIST = json_object(
     ),
     has_more=boolean.about("Always false: the list is complete.", False),
 )
-_CONTINUE, _BOOLEAN = "x-service-continue", one_of("true", "false")
 _ONE_CHOICE = Refusal("invalid_value", "An answer that continues has one choice.", "n")
 _WRONG_RESULT = Refusal(
     "invalid_value",
@@ -127,7 +126,8 @@ _WRONG_RESULT = Refusal(
             where="header",
         ),
         Parameter(memory.REPLACES, TEXTS / "x-service-replaces.md", string, example_id("msg"), where="header"),
-        Parameter(_CONTINUE, TEXTS / "x-service-continue.md", _BOOLEAN, where="header"),
+        TOOLS_HEADER,
+        Parameter(CONTINUE, TEXTS / "x-service-continue.md", BOOLEAN, where="header"),
     ],
     answer=CHAT_ANSWER,
     errors=[
@@ -135,6 +135,7 @@ _WRONG_RESULT = Refusal(
         NO_PDF_TEXT,
         OTHER_PRICE,
         _ONE_CHOICE,
+        *TOOL_REFUSALS,
         Refusal("already_active", when="With a session: the conversation is being answered."),
         Refusal("not_found", "There is no such conversation.", "x-service-conversation"),
         Refusal("not_found", "There is no such message in this conversation.", "x-service-replaces"),
@@ -146,6 +147,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     if model.provider is None:
         check_for_builtin(body)
+    tools = await tools_of(request, caller, body) if caller.auth == "session" else None
     caller_request = None
     if caller.auth != "session" and model.provider is not None and model.api == "chat" and reads_images(model):
         caller_request = PassedRequest("chat", text, body, model)
@@ -153,7 +155,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     exchange, added, continues, given = None, {}, False, body["messages"]
     if caller.auth == "session":  # a key's requests are stateless
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
-        asked = _BOOLEAN.check(request.headers.get(_CONTINUE, "false"), _CONTINUE)
+        asked = BOOLEAN.check(request.headers.get(CONTINUE, "false"), CONTINUE)
         continues = asked == "true" and bool(body.get("stream"))
         if continues and (body.get("n") or 1) > 1:
             raise _ONE_CHOICE.error()
@@ -165,44 +167,30 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
             replaces,
             state.clock(),
             with_seals=model.api != "chat",
+            with_steps=tools is not None or model.api != "messages",  # which refuses calls without tools
         )
         limited = body.get("max_completion_tokens") is not None
         sent = {**body, "max_tokens": 0} if limited else body
         added = {name: value for name, value in exchange.chat_fields.items() if sent.get(name) is None}
         body = {**body, **added, "messages": exchange.messages}
     payer = payer_of(request, caller)
+    maker, request_body = None, body
+    if tools is not None and exchange is not None:
+        maker, body = AnswerMaker(request, caller, model, tools, exchange, added), body_with(tools, body)
 
     def make(heavy: bool) -> ChatCall:
         check_images(model, given, "messages")
         check_files(model, given, "messages")
+        if maker is not None:
+            return maker.call(body, heavy)
         return ChatCall(model, body, state.engines, payer, added=added, heavy=heavy, caller_request=caller_request)
 
     call = await make_call(request, caller.id, make, is_heavy(request))
     if exchange is None:
         return await respond(request, call, AnswerWriter(), headers=ignored_of(call))
-    usage = bool((body.get("stream_options") or {}).get("include_usage"))
-    return await _answer_of_session(request, call, exchange, continues, usage)
-
-
-async def _answer_of_session(
-    request: Request, call: ChatCall, exchange: memory.Exchange, continues: bool, usage: bool
-) -> Response:
-    """Return the answer to a session. One that `continues` is generated whether or not the client reads it, and so is
-    each one with an Idempotency-Key.
-    """
-    state, headers = request.state, exchange.headers | ignored_of(call)
-    answer = SessionAnswer(state.db, state.clock, state.open_answers, call, exchange)
-    if continues and request.context.claim is None:
-        interrupt = Interrupt()
-        answer.start(state.drain, state.continued_answers, state.log)
-        blocks = answer.follow(interrupt, own=True, usage=usage)
-        return stream_of(request, blocks, interrupt, headers, AnswerWriter())
-    try:
-        return await respond(request, call, AnswerWriter(), headers=headers, session_answer=answer)
-    except ApiError:
-        if not answer.was_stopped:
-            raise
-        return reply(answer.cut_short(), headers={**headers, **cost_of(call)})
+    usage = bool((request_body.get("stream_options") or {}).get("include_usage"))
+    answer = maker.answer(body, call, request.context.claim, request_body) if maker is not None else call
+    return await answer_in_session(request, answer, exchange, continues, usage, ignored_of(call))
 
 
 @describes("List the models", answer=Answer("All models.", _MODEL_LIST))

@@ -12,8 +12,12 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from svc.content import memory
+from svc.content.history import Message
+from svc.content.memory import Exchange
 from svc.errors import ApiError, describe
 from svc.inference.answer.events import event
+from svc.inference.answering import Answering
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_request import Ignored, without_place
 from svc.inference.chat_shape import check_for_builtin
@@ -27,13 +31,15 @@ from svc.server.guards import Caller
 from svc.server.limits import KIB, MIB
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import NOTHING, PING, EventStream, Interrupt, LastBlock
-from svc.server.web import JsonResponse, Request, Response, add_log_fields
+from svc.server.web import JsonResponse, Request, Response, add_log_fields, reply
+from svc.shapes import one_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
 BODY_BYTES = 16 * MIB
 _HEAVY_BYTES = 64 * KIB
 _HEADER_CHARACTERS = 1000
+CONTINUE, BOOLEAN = "x-service-continue", one_of("true", "false")
 
 
 async def answer_in_format(
@@ -97,7 +103,7 @@ def payer_of(request: Request, caller: Caller) -> Payer:
 
 async def respond(
     request: Request,
-    call: ChatCall,
+    call: Answering,
     writer: AnswerWriter,
     *,
     headers: dict[str, str],
@@ -136,11 +142,39 @@ async def respond(
     return JsonResponse(written, headers={**headers, **cost_of(call)} if call.paid else headers)
 
 
-def _json_headers(call: ChatCall, headers: dict[str, str]) -> dict[str, str]:
+async def answer_in_session(
+    request: Request,
+    call: Answering,
+    exchange: Exchange,
+    continues: bool,
+    usage: bool,
+    ignored: dict[str, str],
+    ask: Callable[..., Message] = memory.ask,
+) -> Response:
+    """Return the answer to a session. One that `continues` is generated whether or not the client reads it, and so is
+    each one with an Idempotency-Key. `ask` is that of SessionAnswer.
+    """
+    state, headers = request.state, exchange.headers | ignored
+    answer = SessionAnswer(state.db, state.clock, state.open_answers, call, exchange, ask)
+    call.interrupt = answer.interrupt
+    if continues and request.context.claim is None:
+        interrupt = Interrupt()
+        answer.start(state.drain, state.continued_answers, state.log)
+        blocks = answer.follow(interrupt, own=True, usage=usage)
+        return stream_of(request, blocks, interrupt, headers, AnswerWriter())
+    try:
+        return await respond(request, call, AnswerWriter(), headers=headers, session_answer=answer)
+    except ApiError:
+        if not answer.was_stopped:
+            raise
+        return reply(answer.cut_short(), headers={**headers, **cost_of(call)})
+
+
+def _json_headers(call: Answering, headers: dict[str, str]) -> dict[str, str]:
     return {**JSON, **headers, **cost_of(call)}
 
 
-def cost_of(call: ModelCall) -> dict[str, str]:
+def cost_of(call: Answering | ModelCall) -> dict[str, str]:
     """Return the header with the cost of a call that has been settled, if its model has a price."""
     return {"x-service-cost-micros": str(call.cost_micros)} if call.paid else {}
 
@@ -166,7 +200,7 @@ def stream_of(
 
 async def _events(
     request: Request,
-    call: ChatCall,
+    call: Answering,
     writer: AnswerWriter,
     interrupt: Interrupt,
     session_answer: SessionAnswer | None,
@@ -209,7 +243,7 @@ async def error_of(interrupt: Interrupt) -> AsyncIterator[None]:
         raise interrupt.error() from None
 
 
-async def _end(request: Request, call: ChatCall, writer: AnswerWriter) -> LastBlock:
+async def _end(request: Request, call: Answering, writer: AnswerWriter) -> LastBlock:
     def last() -> LastBlock:
         return LastBlock(b"".join([*writer.events(call.chunk_writer.closing), writer.end()]))
 

@@ -14,7 +14,7 @@ from svc.ids import timestamp
 from svc.inference.formats.answer import AnswerWriter
 from svc.routes.completion import stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
-from svc.routes.schemas.chat import FOLLOWED_ANSWER
+from svc.routes.schemas.chat import FOLLOWED_ANSWER, SOURCE, STEP
 from svc.routes.schemas.common import CACHED_INPUT, COUNT, NO_ROOM, PROJECT_NOT_FOUND, TIMES, TIMESTAMP, id_of
 from svc.server.guards import Caller
 from svc.server.interface import ERROR_DETAIL, Answer, Content, Operation, Parameter, Refusal, header, paged
@@ -34,6 +34,7 @@ _CONVERSATION = json_object(
     temperature=conversations.TEMPERATURE,
     max_output_tokens=conversations.MAX_OUTPUT_TOKENS,
     answering=boolean.about("Whether one of its answers is in progress.", False),
+    always_allow=conversations.ALWAYS_ALLOW,
     **TIMES,
 )
 _PART = json_object("MatchPart", text=string, found=boolean.about("Whether the search matched this part."))
@@ -88,14 +89,16 @@ _MESSAGE = json_object(
     content="When does it leave?",
     model=nullable(string).about("The model that wrote the message. Null means that no model did."),
     created_at=TIMESTAMP,
-    status=one_of(*history.STATUSES).about(
-        "Of an answer. `stopped`: the person stopped it, or the client disconnected. `interrupted`: the server ended. "
-        "`failed`: see `error`.",
+    status=one_of(*history.STATUSES, "waiting").about(
+        "Of an answer. `waiting`: calls wait for `POST /conversations/{conversation_id}/approve`. `stopped`: the "
+        "person stopped it, or the client disconnected. `interrupted`: the server ended. `failed`: see `error`.",
         "complete",
     ),
     finish_reason=nullable(string).about("Of an answer, as in `answer`."),
     error=nullable(ERROR_DETAIL).about("Why the answer has failed, with the `request_id` for the operator."),
     answer=nullable(_MESSAGE_ANSWER).about("Before the end of an answer, its numbers are 0."),
+    steps=list_of(STEP).about("What tools did for an answer, in this order. Results are cut to 4,000 characters.", []),
+    sources=list_of(SOURCE).about("What tools have found, those first that the text cites as `[1]`.", []),
     versions=list_of(string).about("The ids of all versions of the message, oldest first; empty if it has one.", []),
 )
 _ANSWER_MESSAGE = {
@@ -274,5 +277,12 @@ async def create_message(request: Request, caller: Caller, conversation_id: str,
 
 
 def _message(message: history.Message, answer: dict[str, Any] | None, versions: list[str]) -> dict[str, Any]:
-    further = {"finish_reason": answer and answer["finish_reason"], "answer": answer, "versions": versions}
-    return {**message.as_json(), **further}
+    further: dict[str, Any] = {"steps": [], "sources": [], "finish_reason": None}
+    if answer is not None:
+        answer, by_tools = dict(answer), {name: answer[name] for name in ("steps", "sources", "waiting")}
+        for name in by_tools:
+            del answer[name]
+        further = {**by_tools, "finish_reason": answer["finish_reason"]}
+        if further.pop("waiting"):
+            further["status"] = "waiting"
+    return {**message.as_json(), **further, "answer": answer, "versions": versions}

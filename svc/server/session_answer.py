@@ -23,7 +23,7 @@ from svc.ids import new_id
 from svc.inference.answer import said
 from svc.inference.answer.events import DONE, event
 from svc.inference.answer.normalize import split_text
-from svc.inference.chat_call import ChatCall
+from svc.inference.answering import Answering
 from svc.inference.media_engines import Slots
 from svc.inference.server_formats import seals
 from svc.log import Log
@@ -38,8 +38,9 @@ _OPENING = {"role": "assistant", "content": ""}
 class SessionAnswer:
     """The answer of `call` in a conversation. `open_answers` has those in progress, by the id of the conversation.
 
-    As a context manager it stores the question and the end, and it reserves and settles the cost. `ended` is how the
-    answer ends, once that is decided, and `in_progress` whether the question is stored and the end is not.
+    `ask` stores the question and an empty answer, or begins again one that waits for a person. As a context manager it
+    stores the question and the end, and it reserves and settles the cost. `ended` is how the answer ends, once that is
+    decided, and `in_progress` whether the question is stored and the end is not.
     """
 
     def __init__(
@@ -47,8 +48,9 @@ class SessionAnswer:
         db: Database,
         clock: Callable[[], float],
         open_answers: dict[str, "SessionAnswer"],
-        call: ChatCall,
+        call: Answering,
         exchange: Exchange,
+        ask: Callable[[sqlite3.Connection, Exchange, str], history.Message] = memory.ask,
     ) -> None:
         self.interrupt = Interrupt()
         self.ended = End(history.IN_PROGRESS)
@@ -57,6 +59,7 @@ class SessionAnswer:
         self._open_answers = open_answers
         self._call = call
         self._exchange = exchange
+        self._ask = ask
         self._room_id = new_id("room")
         self._message: history.Message | None = None
         self._saving: asyncio.Task[None] | None = None
@@ -94,7 +97,7 @@ class SessionAnswer:
     def _ask_in(self, tx: sqlite3.Connection) -> None:
         exchange, call = self._exchange, self._call
         quota.check_room(tx, exchange.account_id, exchange.room_bytes + call.most_bytes)
-        message = memory.ask(tx, exchange, call.log_fields["model"])
+        message = self._ask(tx, exchange, call.log_fields["model"])
         quota.reserve(tx, exchange.account_id, self._room_id, call.most_bytes)
         call.reserve_in(tx)
         self._message = message
@@ -105,7 +108,7 @@ class SessionAnswer:
             await asyncio.sleep(_SAVE_SECONDS)
             if self._message and self._call.text_bytes > saved_bytes:
                 saved_bytes, message = self._call.text_bytes, self._call.message
-                details = AnswerDetails(reasoning=said.reasoning(message))
+                details = AnswerDetails(reasoning=said.reasoning(message), **self._call.tool_fields)
                 stored = (self._message, said.text(message), details, self.ended, self._clock())
                 with contextlib.suppress(ApiError):  # a full disk
                     await self._db.write_as("unsynced", memory.save, *stored)
@@ -167,6 +170,7 @@ class SessionAnswer:
         counts = (bill.input_tokens, bill.output_tokens, call.cost_micros, duration_ms)
         reason = call.finish_reason if self.ended.status == "complete" else None
         details = AnswerDetails(*counts, reason, said.reasoning(message), bill.cached_input_tokens, saved_micros)
+        details = details._replace(**call.tool_fields)
         memory.save(tx, self._message, said.text(message), details, self.ended, now_seconds)
         calls, sealed = message.get("tool_calls"), seals.known(message.get(seals.FIELD))
         if calls and sealed and reason:
@@ -230,16 +234,18 @@ class SessionAnswer:
         for the client that asked, it waits for the first text, and raises the ApiError of an answer that has none.
         `usage` adds a chunk with the tokens.
         """
-        sent: dict[str, int] = {}
+        sent: dict[str, Any] = {**self._call.known} if own else {}
         opening = _OPENING
         while True:
             try:
                 over, begun = self._over, self._call.begun or not own
                 if self._fault is not None and not begun and self.ended.status != "stopped":
                     raise self._fault
-                if (over or begun) and (delta := {**opening, **self._call.chunk_writer.texts_after(sent)}):
-                    opening = {}
-                    yield self._chunk(delta)
+                parts = self._call.parts_after(sent) if over or begun else []
+                if (over or begun) and (opening or parts):
+                    first, *further = parts or [{"delta": {}}]
+                    first, opening = {**first, "delta": {**opening, **first["delta"]}}, {}
+                    yield b"".join([self._chunk(**part) for part in (first, *further)])
                 elif over:
                     break
                 else:

@@ -74,7 +74,7 @@ async def played(
         "inner_steps": [],
         "progress": progress,
         "interrupt": Interrupt(),
-        "opening": {"type": "started"},
+        "opening": [{"type": "started"}],
     }
     found: list[dict[str, Any]] = []
     async for together in loop.run([], **{**settings, **limits}):

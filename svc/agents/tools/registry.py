@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import orjson
 
+from svc.agents.tools.sources import Sources
 from svc.builtin.processes import ProcessPool
 from svc.content.artifacts import Home
 from svc.errors import ApiError
@@ -50,6 +51,7 @@ class ToolContext:
     is that of the run or the answer. `on_fault` receives the exception of a bug in a tool; the model sees only its
     class. `pools` run helper processes: `python`, `pages` and `documents`.
     `on_inner_step` receives a `tool_call` and a `tool_result` for each call that the code of run_python makes.
+    In an answer of a chat, `sources` numbers what tools have found.
     """
 
     tools: "Mapping[str, AgentTool]"
@@ -65,6 +67,7 @@ class ToolContext:
     on_fault: Callable[[BaseException], None]
     pools: Mapping[str, ProcessPool]
     on_inner_step: Callable[[dict[str, Any]], None]
+    sources: Sources | None = None
     kept: dict[str, Any] = field(default_factory=dict)  # by tools, for further calls
     closers: list[Callable[[], None]] = field(default_factory=list)  # for `close`
     _counted: int = 0  # of `paid_calls`
@@ -127,6 +130,11 @@ class ToolContext:
         engines, name = self.engines, OWN_SERVERS if tool.own else tool.name
         engines.usage.tools.count(name, engines.clock(), failed=failed, cost_micros=cost_micros)
 
+    def is_by_others(self, name: str) -> bool:
+        """Return whether others have written the results of the tool `name`."""
+        tool = self.tools.get(name)
+        return tool is not None and tool.by_others
+
     def close(self) -> None:
         """End what tools keep for further calls, such as sessions of tool servers, without waiting for it."""
         for close in self.closers:
@@ -155,6 +163,7 @@ class AgentTool:
     after a person has approved the call. `source` is SERVICE, or the name of the tool server that has it, which is the
     user's `own` one or the operator's. A tool that `cuts_itself` has its own limit for its result. A tool of a server
     has a JSON `schema` that the server checks. Its function takes the JSON of the arguments instead of them.
+    One `by_others` returns what others have written.
     """
 
     name: str
@@ -166,6 +175,7 @@ class AgentTool:
     price_micros: int = 0
     source: str = SERVICE
     cuts_itself: bool = False
+    by_others: bool = False
     schema: dict[str, Any] | None = None
     own: bool = False
 
@@ -220,14 +230,16 @@ def _cut_text(text: str, most_bytes: int) -> str:
 TOOLS: dict[str, AgentTool] = {}
 
 
-def tool(description: str, needs: Need | None = None, *, cuts_itself: bool = False) -> Callable[[Function], Function]:
+def tool(
+    description: str, needs: Need | None = None, *, cuts_itself: bool = False, by_others: bool = False
+) -> Callable[[Function], Function]:
     """Add a function to TOOLS. Its arguments after the context are annotated with shapes."""
 
     def add(function: Function) -> Function:
         hints = function.__annotations__.items()
         shapes = {name: hint.__metadata__[0] for name, hint in hints if hasattr(hint, "__metadata__")}
         TOOLS[function.__name__] = AgentTool(
-            function.__name__, description, shapes, function, needs, cuts_itself=cuts_itself
+            function.__name__, description, shapes, function, needs, cuts_itself=cuts_itself, by_others=by_others
         )
         return function
 

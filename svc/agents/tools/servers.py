@@ -41,6 +41,7 @@ def server_tools(offered: Iterable[OfferedTool]) -> dict[str, AgentTool]:
             source=one.target.name,
             schema=one.tool.schema,
             own=one.own,
+            by_others=True,
         )
         found.setdefault(name, tool)
     return found

@@ -34,21 +34,25 @@ _ENCODINGS = re.compile(
 _MARKS = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
-@tool("Searches the web: up to 8 results, each with title, url, snippet and date.", "search")
+@tool("Searches the web: up to 8 results, each with title, url, snippet and date.", "search", by_others=True)
 async def search_web(
     context: ToolContext, query: Annotated[str, text(QUERY_LENGTH, least=1, blank=False).about("what to search for")]
-) -> list[dict[str, str | None]]:
+) -> list[dict[str, Any]]:
     if (model := context.engines.catalog.search) is None:
         raise ToolFailure("The operator has removed the search engine.")
     call = SearchCall(model, query, context.engines, context.payer)
     async with context.paying(call):
         try:
-            return await call.make()
+            found = await call.make()
         except UpstreamFault as fault:
             raise ToolFailure(str(fault)) from None
+    sources = context.sources
+    return [{"number": sources.number(one["url"] or "", one["title"]), **one} for one in found] if sources else found
 
 
-@tool("Reads a public web page or PDF as Markdown, or a text file, 64 KiB.", "fetch", cuts_itself=True)
+@tool(
+    "Reads a public web page or PDF as Markdown, or a text file, 64 KiB.", "fetch", cuts_itself=True, by_others=True
+)
 async def fetch_url(
     context: ToolContext, url: Annotated[str, text(2_000, least=8).about("http:// or https://")]
 ) -> dict[str, Any]:
@@ -65,7 +69,9 @@ async def fetch_url(
     encoded = found["text"].encode()
     cut = encoded[:_TEXT_BYTES].decode("utf-8", "ignore")
     truncated = found["truncated"] or not page.is_whole or len(encoded) > _TEXT_BYTES
-    return {"url": page.url, "title": found["title"] or page.name, "text": cut, "truncated": truncated}
+    title = found["title"] or page.name
+    numbered = {"number": context.sources.number(page.url, title)} if context.sources else {}
+    return {**numbered, "url": page.url, "title": title, "text": cut, "truncated": truncated}
 
 
 class _Page(NamedTuple):

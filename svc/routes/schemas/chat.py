@@ -5,7 +5,7 @@ from typing import Any
 from svc.errors import ApiError
 from svc.routes.schemas.common import ARGUMENTS, CALCULATE, COUNT, ID, IGNORED_HEADERS, SECONDS, example_id
 from svc.server.interface import ERROR, Answer, Content, as_event, header, named_header
-from svc.shapes import anything, json_object, list_of, mapping, nullable, one_of, string
+from svc.shapes import anything, boolean, json_object, list_of, mapping, nullable, one_of, string
 
 COMPLETION_USAGE = json_object(
     "CompletionUsage",
@@ -16,6 +16,31 @@ COMPLETION_USAGE = json_object(
     prompt_tokens_details=mapping.optional(),
     completion_tokens_details=mapping.optional(),
 ).with_others()
+_STEP_ID = "call_01m3250v3vfsgzezy8ak224fj9"
+STEP = json_object(
+    "ToolStep",
+    "What the service did for an answer: one of the two.",
+    tool_call=json_object(
+        "StepCall",
+        id=string.about(example=_STEP_ID),
+        name="calculate",
+        arguments=string.about("As the model wrote them.", ARGUMENTS),
+    ).optional(),
+    tool_result=json_object(
+        "StepResult",
+        id=string.about(example=_STEP_ID),
+        name="calculate",
+        ok=boolean.about("Whether the tool succeeded.", True),
+        result=anything.about("Any JSON, or the reason of the failure.", "84"),
+    ).optional(),
+)
+SOURCE = json_object(
+    "Source",
+    number=COUNT.about("As the text cites it: `[1]`.", 1),
+    kind=one_of("web"),
+    url=string.about(example="https://example.com/"),
+    title=nullable(string).about(example="Example"),
+)
 _FUNCTION_CALL = json_object("FunctionCall", name="calculate", arguments=string.about("JSON.", ARGUMENTS)).with_others()
 _TOOL_CALL = json_object(
     "ToolCall",
@@ -49,6 +74,7 @@ _CHAT_COMPLETION = json_object(
     choices=list_of(_CHOICE, least=1),
     usage=COMPLETION_USAGE,
     status=one_of("stopped").about("In a session: the answer was stopped.").optional(),
+    service=json_object("AnswerSteps", steps=list_of(STEP)).about("In a session with `x-service-tools`.").optional(),
 ).with_others()
 _FUNCTION_DELTA = json_object(
     "FunctionCallDelta", name=string.optional(), arguments=string.about("A part of the JSON.").optional()
@@ -87,6 +113,7 @@ _CHAT_COMPLETION_CHUNK = json_object(
     choices=list_of(_CHUNK_CHOICE).about("Empty only in the usage chunk."),
     usage=nullable(COMPLETION_USAGE).about("Only with `include_usage`. Null in every chunk but the last.").optional(),
     status=one_of("stopped").about("In a session, in the last chunk of a stopped answer.").optional(),
+    service=STEP.about("In a session with `x-service-tools`: a step. The delta is empty.").optional(),
 ).with_others()
 _CHUNK_JSON = string.about(
     contentMediaType="application/json", contentSchema={"anyOf": [_CHAT_COMPLETION_CHUNK, ERROR]}

@@ -1,0 +1,217 @@
+"""Tools in the chats of a session: which there are, answers that use them, and the approval of calls."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any, NamedTuple
+
+import orjson
+
+from svc.agents import loop
+from svc.agents.tool_answer import Resumed, ToolAnswer, Ways
+from svc.agents.tools.offered import Offered, offered_to
+from svc.agents.tools.registry import AgentTool, ToolContext
+from svc.agents.tools.sources import INSTRUCTION, Sources
+from svc.content import answers, conversations, memory
+from svc.content.artifacts import Home
+from svc.content.memory import Exchange
+from svc.errors import describe, invalid_value
+from svc.inference.catalog import Model
+from svc.inference.chat_call import ChatCall
+from svc.inference.claim import Claim
+from svc.inference.model_call import Bill
+from svc.json_text import AT_ONCE_BYTES
+from svc.routes.completion import BOOLEAN, CONTINUE, answer_in_session, payer_of
+from svc.routes.schemas.chat import CHAT_ANSWER
+from svc.routes.schemas.common import COUNT, MODEL_CALL, TEXTS
+from svc.server.guards import Caller
+from svc.server.interface import Answer, Operation, Parameter, Refusal
+from svc.server.sse import Interrupt
+from svc.server.web import Request, Response, add_log_fields
+from svc.shapes import boolean, json_object, list_of, mapping, record, string
+
+describes = partial(Operation, "Chat")
+HEADER = "x-service-tools"
+TOOLS_HEADER = Parameter(HEADER, TEXTS / "x-service-tools.md", string, "search_web,fetch_url", where="header")
+_TOOL = json_object(
+    "Tool",
+    name="search_web",
+    description=string.about("What the tool does, as the model reads it.", "Searches the web."),
+    ask=boolean.about("Whether each call waits for the approval of a person.", False),
+    price_micros=COUNT.about("The price of a call in micros.", 5000),
+    source=string.about("`service`, or the name of the tool server that has it.", "service"),
+)
+_TOOL_LIST = json_object("ToolList", data=list_of(_TOOL), has_more=boolean.about("Always false.", False))
+_WITH_TOOLS = Refusal("invalid_value", "Send x-service-tools, or tools in the body, not both.", "tools")
+UNKNOWN_TOOL = Refusal("invalid_value", "There is no tool 'search'.", HEADER, "An unknown name.")
+TOOL_REFUSALS = [_WITH_TOOLS, UNKNOWN_TOOL]
+_DECIDED = Refusal("already_decided", when="No call waits: it was decided before, or a question has come since.")
+
+
+@record("ApproveRequest", example={"calls": {"call_01m3250v3vfsgzezy8ak224fj9": True}})
+class Decisions(NamedTuple):
+    calls: Annotated[
+        dict[str, Any], mapping.about("For each call that waits, by its id: whether it may run, a boolean.")
+    ]
+
+
+@describes("List the tools", answer=Answer("What the caller may use, in runs and in chats.", _TOOL_LIST))
+async def list_tools(request: Request, caller: Caller) -> object:
+    offered = await offered_to(request.state, caller)
+    return {"data": [_shown(tool) for tool in offered.tools.values()], "has_more": False}
+
+
+def _shown(tool: AgentTool) -> dict[str, Any]:
+    return {name: getattr(tool, name) for name in ("name", "description", "ask", "price_micros", "source")}
+
+
+async def tools_of(request: Request, caller: Caller, body: dict[str, Any]) -> Offered | None:
+    """Return the tools that the header of a session chat names, or None for none. Raises ApiError."""
+    header = request.headers.get(HEADER)
+    if header is None:
+        return None
+    names = dict.fromkeys(filter(None, (name.strip() for name in header.split(","))))
+    if not names:
+        return None
+    if body.get("tools"):
+        raise _WITH_TOOLS.error()
+    if (body.get("n") or 1) > 1:
+        raise invalid_value("An answer with tools has one choice.", "n")
+    offered = await offered_to(request.state, caller)
+    for name in names:
+        if name not in offered.tools:
+            known = ", ".join(offered.tools)
+            raise invalid_value(f"There is no tool {name[:100]!r}. There are: {known}.", HEADER)
+    return offered._replace(tools={name: offered.tools[name] for name in names})
+
+
+def body_with(tools: Offered, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the request for a model that may call `tools`; it is always a stream."""
+    messages = body["messages"]
+    first = messages[0] if messages and messages[0]["role"] == "system" else None
+    if first is not None and isinstance(first.get("content"), str):
+        messages = [{**first, "content": f"{first['content']}\n\n{INSTRUCTION}"}, *messages[1:]]
+    else:
+        messages = [{"role": "system", "content": INSTRUCTION}, *messages]
+    listed = [tool.as_function for tool in tools.tools.values()]
+    sent = {name: value for name, value in body.items() if name not in ("stream_options", "n")}
+    return {**sent, "messages": messages, "stream": True, "tools": listed}
+
+
+class AnswerMaker:
+    """Makes the ToolAnswer of a session chat, and the calls of the model in it."""
+
+    def __init__(
+        self, request: Request, caller: Caller, model: Model, tools: Offered, exchange: Exchange, added: Any
+    ) -> None:
+        self._state = request.state
+        self._request = request
+        self._model, self._tools, self._exchange, self._added = model, tools, exchange, added
+        self.payer = replace(payer_of(request, caller), claim=None)
+
+    def call(self, body: dict[str, Any], heavy: bool) -> ChatCall:
+        about: dict[str, Any] = {"added": self._added, "ours": ("tools",), "heavy": heavy}
+        return ChatCall(self._model, body, self._state.engines, self.payer, **about)
+
+    def answer(
+        self, body: dict[str, Any], first: ChatCall | None, claim: Claim | None, asked: dict[str, Any], **more: Any
+    ) -> ToolAnswer:
+        """Return the answer to `body`; `asked` is the caller's body, and `first` the first call, if it is made."""
+        state, exchange = self._state, self._exchange
+
+        async def ask(messages: list[dict[str, Any]], with_tools: bool) -> ChatCall:
+            left_out = () if with_tools else ("tools", "tool_choice", "parallel_tool_calls")
+            sent = {name: value for name, value in body.items() if name not in left_out}
+            sent["messages"] = [*messages]
+            heavy = sum(len(str(message.get("content") or "")) for message in messages) > AT_ONCE_BYTES
+            make = partial(self.call, sent, heavy)
+            return await state.offload.run(self.payer.account_id, make) if heavy else make()
+
+        allowed = {*exchange.always_allow}
+        asking = {name for name, tool in self._tools.tools.items() if tool.ask and name not in allowed}
+        ways = Ways(ask, asking.__contains__, lambda name: True)
+        kept = {name: value for name, value in asked.items() if name not in ("messages", "stream")}
+        usage = bool((asked.get("stream_options") or {}).get("include_usage"))
+        return ToolAnswer(
+            self._model.id,
+            int(state.clock()),
+            first,
+            [*body["messages"]],
+            ways,
+            self._context(more.pop("sources", []), inner_steps := []),
+            claim,
+            bool(asked.get("stream")),
+            usage,
+            inner_steps=inner_steps,
+            waiting_request=lambda: {"body": kept, "model": self._model.id, "tools": [*self._tools.tools]},
+            **more,
+        )
+
+    def _context(self, sources: list[dict[str, Any]], inner_steps: list[loop.Event]) -> ToolContext:
+        state, payer = self._state, self.payer
+        return ToolContext(
+            tools=self._tools.tools,
+            home=Home(payer.account_id, self._exchange.project_id, None),
+            payer=payer,
+            engines=state.engines,
+            media=state.media,
+            media_models=self._tools.media_models,
+            places=state.tool_places,
+            paid_calls=[],
+            also=lambda tx: None,
+            interrupt=Interrupt(),  # until the answer has its own
+            on_fault=lambda fault: add_log_fields(self._request, level="error", error=describe(fault)),
+            sandbox=state.process_pools["python"],
+            on_inner_step=inner_steps.append,
+            sources=Sources(sources),
+        )
+
+
+@describes(
+    "Decide about the calls of an answer",
+    "The answer goes on, as the stream of a chat. A denied call is a result that the model sees.",
+    answer=CHAT_ANSWER,
+    parameters=[Parameter(CONTINUE, TEXTS / "x-service-continue.md", BOOLEAN, where="header")],
+    errors=[
+        *MODEL_CALL,
+        _DECIDED,
+        Refusal("already_active", when="The conversation is being answered."),
+        Refusal("invalid_value", "Decide about all calls: call_1 is missing.", "calls", "A decision is missing."),
+    ],
+)
+async def approve_calls(request: Request, caller: Caller, conversation_id: str, body: Decisions) -> Response:
+    state = request.state
+    continues = BOOLEAN.check(request.headers.get(CONTINUE, "false"), CONTINUE) == "true"
+    conversation = await state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
+    row = await state.db.read(answers.waiting_in, caller.id, conversation_id)
+    if row is None:
+        raise _DECIDED.error()
+    waiting = orjson.loads(row["waiting"])
+    calls = [loop.WaitingCall(*call) for call in waiting["calls"]]
+    _check(body.calls, [call.id for call in calls])
+    request_before = waiting["request"]
+    model = await state.models.chosen(caller.id, caller.default_model, request_before["model"], "chat", caller.group)
+    offered = await offered_to(state, caller)
+    tools = {name: offered.tools[name] for name in request_before["tools"] if name in offered.tools}
+    offered = offered._replace(tools=tools)
+    asked = {**request_before["body"], "stream": True}
+    exchange = memory.exchange_of(conversation, state.clock())
+    bill = Bill(row["input_tokens"], row["output_tokens"], row["cost_micros"], None, row["cached_input_tokens"])
+    steps = orjson.loads(row["steps"] or "[]")
+    resumed = Resumed(row["content"], steps, bill, waiting["rounds"], calls, body.calls)
+    maker = AnswerMaker(request, caller, model, offered, exchange, ())
+    sent = body_with(offered, {**asked, "messages": []}) | {"messages": request_before["messages"]}
+    sources = orjson.loads(row["sources"] or "[]")
+    answer = maker.answer(sent, None, request.context.claim, asked, resumed=resumed, sources=sources)
+    ask = partial(memory.ask_again, message_id=row["message_id"])
+    usage = bool((asked.get("stream_options") or {}).get("include_usage"))
+    return await answer_in_session(request, answer, exchange, continues, usage, {}, ask)
+
+
+def _check(decisions: dict[str, Any], waiting: list[str]) -> None:
+    for call_id in waiting:
+        if call_id not in decisions:
+            raise invalid_value(f"Decide about all calls: {call_id} is missing.", "calls")
+    for call_id, decision in decisions.items():
+        if call_id not in waiting:
+            raise invalid_value(f"No call {call_id[:100]!r} waits for a decision.", "calls")
+        boolean.check(decision, f"calls.{call_id}")
