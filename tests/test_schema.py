@@ -49,8 +49,8 @@ INSERT INTO sign_ins VALUES (1, 'g1', 1, 'a', 'password', 'ok'), (2, 'g2', 1, 'b
 INSERT INTO oauth_codes
 VALUES (zeroblob(32), zeroblob(32), 'a', 2), (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'b', 2);
 INSERT INTO deleted_conversations VALUES (1, 'a', 'conv_gone', 0, 1, 1), (2, 'b', 'conv_gone', 1, 1, 1);
-INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 1, 0),
-    (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1, 0);
+INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 1, 0, '[]'),
+    (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1, 0, '[]');
 INSERT INTO messages VALUES (1, 'm1', 'a', 'y', NULL, 'user', 'hello', NULL, 1, 0, 'complete', NULL),
     (2, 'm2', 'b', NULL, 's', 'assistant', 'hi', 'm', 1, 0, 'complete', NULL),
     (3, 'm3', 'b', 'z', NULL, 'assistant', '', 'm', 1, 0, 'in_progress', NULL);
@@ -62,7 +62,7 @@ INSERT INTO word_blocks VALUES (1, 'hi 0000000100', x'00'), (2, 'hello 000000008
 INSERT INTO word_purges VALUES (1, 'a', 1, 0, NULL), (2, 'b', 1, 0, 1);
 INSERT INTO unindexed VALUES (1, 4), (2, 4);
 INSERT INTO reindexing VALUES ('messages', 3);
-INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]', 1, 2, 'call_1', '[{}]');
+INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]', 1, 2, 'call_1', '[{}]', NULL, NULL, NULL);
 INSERT INTO support_conversations
 VALUES ('u', 'a', 'active', 'help', 1, 1, NULL), ('x', 'b', 'active', NULL, 1, 1, NULL),
     ('w', 'b', 'closed', NULL, 1, 1, 2);
@@ -427,7 +427,9 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("conversations", "max_output_tokens_range"): [
         f"UPDATE conversations SET max_output_tokens = {value}" for value in (0, 2147483648)
     ],
-    ("conversations", "id"): ["INSERT INTO conversations VALUES (9, 'y', 'b', NULL, NULL, 0, 0, NULL, NULL, 1, 1, 0)"],
+    ("conversations", "id"): [
+        "INSERT INTO conversations VALUES (9, 'y', 'b', NULL, NULL, 0, 0, NULL, NULL, 1, 1, 0, '[]')"
+    ],
     ("conversations", "one_answer_at_a_time"): [
         "INSERT INTO messages SELECT 9, 'm9', account_id, conversation_id, run_id, role, '', model, 1, 0, status, NULL"
         " FROM messages WHERE id = 'm3'"
@@ -489,6 +491,13 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("answers", "answer_duration"): ["UPDATE answers SET duration_ms = -1"],
     ("answers", "reasoning_length"): ["UPDATE answers SET reasoning = printf('%200001d', 1)"],
     ("answers", "memory_form"): ["UPDATE answers SET memory = '{}'"],
+    ("answers", "answer_steps_form"): ["UPDATE answers SET steps = '{}'"],
+    ("answers", "answer_sources_form"): ["UPDATE answers SET sources = '{}'"],
+    ("answers", "answer_waiting_form"): ["UPDATE answers SET waiting = '[]'"],
+    ("conversations", "always_allow_form"): [
+        "UPDATE conversations SET always_allow = '{}'",
+        "UPDATE conversations SET always_allow = printf('[%10000d]', 1)",
+    ],
     ("answers", "answer_sealed_form"): [
         "UPDATE answers SET sealed = '{}'",
         "UPDATE answers SET sealed = printf('[%1000000d]', 1)",
@@ -902,7 +911,7 @@ COUNTED = {
     "runs": "goal || ifnull(output, '') || ifnull(error, '') || ifnull(events, '')",
     "conversations": "ifnull(title, '')",
     "messages": "content",
-    "answers": "ifnull(reasoning, '') || memory || ifnull(sealed, '')",
+    "answers": "ifnull(reasoning, '') || memory || ifnull(sealed, '') || ifnull(steps, '') || ifnull(sources, '') || ifnull(waiting, '')",
     "support_conversations": "ifnull(subject, '')",
     "support_messages": "content",
     "idempotency_keys": "ifnull(headers, '')",
@@ -942,6 +951,10 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
         "UPDATE answers SET reasoning = NULL WHERE message_id = 'm1'",
         "UPDATE answers SET sealed = printf('[%5000d]', 1) WHERE message_id = 'm1'",
         "UPDATE answers SET sealed = NULL WHERE message_id = 'm1'",
+        *[
+            f"UPDATE answers SET {name} = '{text}' WHERE message_id = 'm1'"
+            for name, text in (("steps", "[{}]"), ("sources", "[1, 2]"), ("waiting", "{}"))
+        ],
         "UPDATE support_conversations SET subject = 'h\u00f6her' WHERE id = 'u'",
         "UPDATE support_conversations SET subject = NULL WHERE id = 'u'",
         "UPDATE support_messages SET content = 'gr\u00fc\u00dfe' WHERE id = 's1'",
@@ -976,6 +989,7 @@ UNCOUNTED = {
         support_conversations.status support_messages.role providers.sealed_key providers.api_key_hint providers.api
         imports.status imports.source import_entries.status tool_servers.sealed_key tool_servers.api_key_hint""",
     "within the 256 bytes of its message, conversation, artifact or project": "imported_items.kind imported_items.source",
+    "at most 64 names of tools": "conversations.always_allow",
     "counted as the size of the artifact": "artifact_chunks.content",
     "counted as the size of the answer": "idempotency_chunks.content",
     "made from counted texts": "fresh_words.place fresh_words.words",

@@ -66,7 +66,7 @@ class ToolAnswer:
     """One answer of `model`, as `Answering` describes it. `first` is the first call, made of `messages`, or None for a
     `resumed` answer.
 
-    `waiting_request` is stored with calls that wait for a person: what goes on after their approval.
+    `waiting_request` is stored with calls that wait for a person: the request that continues after their approval.
     """
 
     model: str
@@ -265,7 +265,8 @@ class ToolAnswer:
         """Return the answer as one `chat.completion`, with its steps in `service`, and its JSON. Raises ApiError."""
         async for _ in self.stream():
             pass
-        choice = {"index": 0, "message": self.message, "logprobs": None, "finish_reason": self.finish_reason}
+        message = {"refusal": None, **self.message}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.finish_reason}
         completion = {**self.chunk_writer.head, "object": "chat.completion", "choices": [choice], "usage": self.usage}
         completion["service"] = {"steps": self.chunk_writer.steps}
         written = (
@@ -278,12 +279,8 @@ class ToolAnswer:
         if self.resumed is not None:
             async for steps in self._decided(self.resumed):
                 yield steps
-        rules = loop.Rules(
-            self.ways.asks,
-            self.ways.ours,
-            self.context.is_by_others,
-            lambda _: new_id("call", self.context.engines.clock()),
-        )
+        ways, clock = self.ways, self.context.engines.clock
+        rules = loop.Rules(ways.asks, ways.ours, self.context.is_by_others, lambda _: new_id("call", clock()))
         events = loop.run(
             self.messages,
             max_steps=self.ways.most_rounds + 1,

@@ -24,7 +24,7 @@ class ToolChunks:
     """Makes one answer of the chunks of several model calls, under `head`.
 
     `is_ours` is whether a call of the model is for a tool of the service. With `apart`, the texts of two calls stay
-    apart by an empty line. `known` is what a caller has that goes on: for `parts_after`.
+    apart by an empty line. `known` is what the caller of a continued answer has, for `parts_after`.
     """
 
     def __init__(self, head: dict[str, Any], is_ours: Callable[[dict[str, Any]], bool], *, apart: bool) -> None:

@@ -115,7 +115,7 @@ def update_answer(tx: sqlite3.Connection, answer: Message, content: str, status:
 
 
 def begin_again(tx: sqlite3.Connection, account_id: str, message_id: str) -> Message:
-    """Return an answer that waited for a person, in progress again. Its words are indexed anew at its end."""
+    """Return an answer that waited for a person, in progress again. Its words are indexed at its end."""
     statement = "UPDATE messages SET status = 'in_progress' WHERE account_id = ? AND id = ? RETURNING *"
     with refusals(one_answer_at_a_time=already_answering()):
         message = Message(**tx.execute(statement, (account_id, message_id)).fetchone())

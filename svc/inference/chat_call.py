@@ -1,8 +1,7 @@
 """One chat call, paid or free. svc/inference/model_call.py holds and settles its cost.
 
 reserve() -> a hold in the wallet, with the output limited to what it can pay (402)
-stream() | complete() -> attempts until the first byte -> engine (built-in | HTTP)
-  -> answer/chunk_writer.py repairs the answer
+stream() | complete() -> attempts until the first byte -> engine (built-in | HTTP) -> answer/chunk_writer.py
 """
 
 import asyncio
@@ -55,9 +54,6 @@ class ChatCall(ModelCall):
     """
 
     ignored = Ignored()  # what was left out of the request
-    interrupt: Any = None  # of the answer; for a ToolAnswer, which has the two below
-    known: Mapping[str, Any] = {}
-    tool_fields: Mapping[str, Any] = {}
     server_answer: PassedAnswer | None = None
 
     def __init__(

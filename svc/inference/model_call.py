@@ -11,7 +11,7 @@ import asyncio
 import random
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -97,6 +97,9 @@ class ModelCall:
     dictionary, which takes 5 % of a chat.
     """
 
+    interrupt: Any = None  # of the answer: a ToolAnswer uses it, and has the two below
+    known: Mapping[str, Any] = {}
+    tool_fields: Mapping[str, Any] = {}
     _choice: servers.Choice[Provider] | None = None  # among the servers of a provider with several addresses
 
     def __init__(self, model: Model, engines: Engines, payer: Payer) -> None:

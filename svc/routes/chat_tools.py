@@ -130,6 +130,7 @@ class AnswerMaker:
         asking = {name for name, tool in self._tools.tools.items() if tool.ask and name not in allowed}
         ways = Ways(ask, asking.__contains__, lambda name: True)
         kept = {name: value for name, value in asked.items() if name not in ("messages", "stream")}
+        inner_steps: list[loop.Event] = []
         usage = bool((asked.get("stream_options") or {}).get("include_usage"))
         return ToolAnswer(
             self._model.id,
@@ -137,7 +138,7 @@ class AnswerMaker:
             first,
             [*body["messages"]],
             ways,
-            self._context(more.pop("sources", []), inner_steps := []),
+            self._context(more.pop("sources", []), inner_steps),
             claim,
             bool(asked.get("stream")),
             usage,
@@ -168,7 +169,7 @@ class AnswerMaker:
 
 @describes(
     "Decide about the calls of an answer",
-    "The answer goes on, as the stream of a chat. A denied call is a result that the model sees.",
+    "The answer continues as the stream of a chat. A denied call is a result that the model sees.",
     answer=CHAT_ANSWER,
     parameters=[Parameter(CONTINUE, TEXTS / "x-service-continue.md", BOOLEAN, where="header")],
     errors=[

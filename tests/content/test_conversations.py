@@ -18,6 +18,8 @@ MESSAGE_FIELDS = {
         "error",
         "answer",
         "versions",
+        "steps",
+        "sources",
     ),
 }
 

@@ -14,6 +14,7 @@ from tests.support.cases import each
 from tests.support.conversations import found, get, make, say
 
 FIELDS = {
+    "always_allow",
     "id",
     "title",
     "project_id",

@@ -86,8 +86,10 @@ INSERT INTO runs (id, account_id, goal, model, max_steps, created_at, status, er
 INSERT INTO messages (id, account_id, conversation_id, role, content, created_at, status, error)
     VALUES ('fail_' || :n, :a, :conversation, 'assistant', words(9), :now, 'failed', words(9));
 INSERT INTO branches (account_id, conversation_id, branch, last, shown_to) VALUES (:a, :conversation, 0, 9e9, 9e9);
-INSERT INTO answers (message_id, account_id, input_tokens, output_tokens, cost_micros, duration_ms, finish_reason, reasoning, memory, sealed_call_id, sealed)
-    VALUES (:message, :a, 1, 1, 0, 1, 'stop', words(150), '["' || words(9) || '"]', words(3), '["' || words(9) || '"]');
+INSERT INTO answers (message_id, account_id, input_tokens, output_tokens, cost_micros, duration_ms, finish_reason, reasoning, memory, sealed_call_id, sealed, steps, sources, waiting)
+    VALUES (:message, :a, 1, 1, 0, 1, 'stop', words(150), '["' || words(9) || '"]', words(3), '["' || words(9) || '"]',
+        '["' || words(9) || '"]', '["' || words(9) || '"]', '{"' || words(9) || '":1}');
+UPDATE conversations SET always_allow = '["' || words(9) || '"]' WHERE account_id = :a;
 INSERT INTO support_conversations (id, account_id, status, subject, created_at, updated_at, closed_at)
     VALUES ('sup_' || :n, :a, 'closed', words(3), :now, :now, :now);
 INSERT INTO support_conversations (id, account_id, subject, created_at, updated_at)

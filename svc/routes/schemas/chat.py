@@ -17,6 +17,7 @@ COMPLETION_USAGE = json_object(
     completion_tokens_details=mapping.optional(),
 ).with_others()
 _STEP_ID = "call_01m3250v3vfsgzezy8ak224fj9"
+_WITHIN = string.about("The id of the call whose code has made this one.").optional()
 STEP = json_object(
     "ToolStep",
     "What the service did for an answer: one of the two.",
@@ -25,6 +26,7 @@ STEP = json_object(
         id=string.about(example=_STEP_ID),
         name="calculate",
         arguments=string.about("As the model wrote them.", ARGUMENTS),
+        within=_WITHIN,
     ).optional(),
     tool_result=json_object(
         "StepResult",
@@ -32,6 +34,7 @@ STEP = json_object(
         name="calculate",
         ok=boolean.about("Whether the tool succeeded.", True),
         result=anything.about("Any JSON, or the reason of the failure.", "84"),
+        within=_WITHIN,
     ).optional(),
 )
 SOURCE = json_object(
