@@ -161,7 +161,7 @@ class AnswerMaker:
             also=lambda tx: None,
             interrupt=Interrupt(),  # until the answer has its own
             on_fault=lambda fault: add_log_fields(self._request, level="error", error=describe(fault)),
-            sandbox=state.process_pools["python"],
+            pools=state.process_pools,
             on_inner_step=inner_steps.append,
             sources=Sources(sources),
         )

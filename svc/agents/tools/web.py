@@ -50,9 +50,7 @@ async def search_web(
     return [{"number": sources.number(one["url"] or "", one["title"]), **one} for one in found] if sources else found
 
 
-@tool(
-    "Reads a public web page or PDF as Markdown, or a text file, 64 KiB.", "fetch", cuts_itself=True, by_others=True
-)
+@tool("Reads a public web page or PDF as Markdown, or a text file, 64 KiB.", "fetch", cuts_itself=True, by_others=True)
 async def fetch_url(
     context: ToolContext, url: Annotated[str, text(2_000, least=8).about("http:// or https://")]
 ) -> dict[str, Any]:
