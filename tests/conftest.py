@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import gc
 import itertools
+import math
 import os
 import shutil
 import tempfile
@@ -28,11 +29,11 @@ from tests.support.watchdog import WATCHDOG
 PASSWORD = "correct horse battery"
 SERVERS = {"RunningServer", "running_server", "running_server_sync"}
 MEMORY = Path("/dev/shm")
-WORKERS_PER_CORE = 2
+WORKERS_PER_CORE = 1.5  # each imports for 5 s, and a test waits for a third of its time
 JSON = {"content-type": "application/json"}  # for a body that httpx is given as bytes
 
 # No deadline for an example: a busy machine would break it. `--hypothesis-profile long` plays more.
-settings.register_profile("short", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("short", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", settings.get_profile("short"), max_examples=2_000)
 settings.load_profile("short")
 
@@ -51,7 +52,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return the number of workers: none if tests are named on the command line."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         return 0
-    return min(WORKERS_PER_CORE * (os.cpu_count() or 1), 8)
+    return min(math.ceil(WORKERS_PER_CORE * (os.cpu_count() or 1)), 8)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -102,6 +103,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+    gc.set_threshold(10_000, 20, 20)  # as svc/server/serve.py does
 
 
 @dataclass

@@ -12,6 +12,7 @@ import pytest
 from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
 from svc.errors import ApiError, UpstreamFault
+from tests.support.loop_clock import hastened
 from tests.support.pdfs import SLOW, needs_pypdf
 from tests.support.voice import TEXT, children, program, say, until_children
 
@@ -74,7 +75,7 @@ async def test_account_waits_for_others_only_a_moment_and_for_its_own_orders_as_
         own = asyncio.create_task(pool.run(order, endless, account_id="slow"))
         begun = asyncio.create_task(pool.run(order, endless, account_id="other", patient=True))
         with pytest.raises(ApiError, match="work of others") as refused:
-            await pool.run(order, endless, account_id="other")
+            await hastened(pool.run(order, endless, account_id="other"))
         assert (refused.value.status, refused.value.headers["retry-after"]) == (503, "5")
         assert not (running.done() or own.done() or begun.done())
         await pool.close()

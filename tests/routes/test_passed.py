@@ -215,8 +215,14 @@ async def test_events_keep_their_bytes_and_are_charged(
     assert await balance(service, headers) == before - 12
 
 
-@each("api", PATHS)
-@each("kind", ["items", "text", "names", "answer"])
+@each(
+    ("api", "kind"),
+    [
+        *(("messages", kind) for kind in ("items", "text", "names", "answer")),
+        ("responses", "items"),
+        ("responses", "answer"),
+    ],
+)
 async def test_large_bodies_do_not_block_the_event_loop(
     service: Service,
     headers: dict[str, str],

@@ -9,6 +9,7 @@ from svc.builtin.pdf import TEXT_BYTES
 from tests.conftest import Service
 from tests.support.artifacts import make_artifact, put_content
 from tests.support.cases import each
+from tests.support.loop_clock import hastened
 from tests.support.pdfs import SLOW, needs_pypdf, with_texts
 
 
@@ -78,7 +79,7 @@ async def test_slow_pdfs_of_others_are_waited_for_only_a_moment(service: Service
     slow = [asyncio.create_task(text_of(service, await service.bearer(), SLOW, "application/pdf")) for _ in range(2)]
     while service.state["process_pools"]["documents"].at_work() < 2:
         await asyncio.sleep(0.02)
-    refused = await text_of(service, headers, with_texts(b"one"), "application/pdf")
+    refused = await hastened(text_of(service, headers, with_texts(b"one"), "application/pdf"))
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "overloaded")
     assert refused.headers["retry-after"] == "5" and not any(task.done() for task in slow)
     slow[0].cancel()
