@@ -3,17 +3,16 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from app import create_app
+from tests.support.cases import each
 from tests.support.served import served
 
 if TYPE_CHECKING:  # with this name the module would have slow tests only
     from tests.support.server import RunningServer
 
 
-@pytest.mark.parametrize("base_url", ["", "https://ai.example"])
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "127.0.0.1"])
+@each("base_url", ["", "https://ai.example"])
+@each("host", ["0.0.0.0", "::", "127.0.0.1"])
 def test_the_printed_address_answers(tmp_path: Path, host: str, base_url: str) -> None:
     async def play(server: "RunningServer") -> None:
         async with server.client() as client:  # of the address that was printed
