@@ -43,8 +43,9 @@ async def current_time(context: ToolContext) -> str:
 async def run_python(
     context: ToolContext, code: Annotated[str, text(_CODE_CHARACTERS, least=1).about("the code", "print(6 * 7)")]
 ) -> dict[str, Any]:
-    # Names of other servers' tools may have dashes.
-    names = {re.sub(r"\W", "_", name): name for name in context.tools if name != "run_python"}
+    # Names of other servers' tools may have dashes. One without goes first.
+    known = sorted(context.tools.keys() - {"run_python"}, key=str.isidentifier)
+    names = {re.sub(r"\W", "_", name): name for name in known}
     calls = 0
 
     async def answer(question: bytes) -> bytes:
@@ -60,7 +61,7 @@ async def run_python(
         except ToolFailure as failure:
             return orjson.dumps({"failure": str(failure)})
 
-    functions = {name: list(context.tools[known].parameters["properties"]) for name, known in names.items()}
+    functions = {one: list(context.tools[name].parameters.get("properties", ())) for one, name in names.items()}
     order = sandbox.order(code, functions)
     try:
         done = orjson.loads(await context.pools["python"].converse(order, answer, account_id=context.home.account_id))

@@ -149,6 +149,22 @@ async def test_tool_that_needs_an_approval_is_not_called_and_dashes_become_under
     assert "NameError" in await failure(box, "run_python", {"code": "run_python('1')"}) and called == ["x"]
 
 
+async def test_tool_of_a_server_gets_its_arguments_as_json(box: ToolContext) -> None:
+    async def echo(context: ToolContext, written: str) -> str:
+        return written
+
+    bare = AgentTool("lab__a-b", "Echoes.", {}, echo, schema={"type": "object"})
+    named = AgentTool("lab__a_b", "Echoes.", {}, echo, schema={"type": "object", "properties": {"n": {}, "m": {}}})
+    for tools, code, value in (
+        ((bare,), "lab__a_b(x=[1])", '{"x":[1]}'),
+        ((named, bare), "lab__a_b(1, 2)", '{"n":1,"m":2}'),
+    ):
+        offered = {"run_python": TOOLS["run_python"], **{tool.name: tool for tool in tools}}
+        assert (await replace(box, tools=offered).call("run_python", {"code": code}))["value"] == value
+    told = await failure(replace(box, tools=offered | {bare.name: bare}), "run_python", {"code": "lab__a_b(1, 2, 3)"})
+    assert told == "TypeError: lab__a_b() takes 2 arguments (n, m)"
+
+
 async def test_code_may_call_tools_a_hundred_times(box: ToolContext) -> None:
     code = "n = 0\nwhile True:\n    calculate('1 + 1')\n    n += 1\n    print(n)"
     told = await failure(box, "run_python", {"code": code})
