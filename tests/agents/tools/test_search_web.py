@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
 
+from svc.agents.tools.offered import offered_to
 from svc.billing import wallet
 from svc.config import Config
 from tests.conftest import Clocks, Service, bearer, serving
@@ -89,6 +91,14 @@ async def test_search_finds_and_is_a_row_of_the_ledger_and_of_usage(
     spending = (await ask(service, "GET", "/admin/usage?by=model", admin)).json()
     assert {row["key"]: row["cost_micros"] for row in spending["data"]}["search:brave"] == PRICE
     assert 'svc_upstream_duration_seconds_count{provider="brave"} 1' in (await service.client.get("/metrics")).text
+
+
+async def test_tools_with_a_price_say_it(service: Service, person: dict[str, str]) -> None:
+    account_id = (await service.client.get("/user/me", headers=person)).json()["id"]
+    state, caller = SimpleNamespace(**service.state), SimpleNamespace(id=account_id, auth="session", group=None)
+    tools = (await offered_to(state, caller)).tools  # type: ignore[arg-type]
+    prices = {name: tool.price_micros for name, tool in tools.items() if tool.price_micros}
+    assert prices == {"search_web": PRICE, "generate_image": 20_000}
 
 
 async def test_failed_search_is_a_result_and_costs_nothing(
