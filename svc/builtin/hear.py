@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import os
+import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,9 @@ from typing import Any, BinaryIO
 
 THREADS = 2
 CPU_SECONDS = THREADS * 600
-MEMORY_BYTES = 2 * 1024 * 1024 * 1024  # of addresses, which are more than the memory in use
+_GIB = 1024**3
+MEMORY_BYTES = 8 * _GIB  # of addresses, which are more than the memory in use: the operator's model may be large
+_DECODING_BYTES = 2 * _GIB
 _RATE = 16_000
 _PIECE_SECONDS, _QUIET_SECONDS = 120, 10
 _SEGMENT_FIELDS = (
@@ -81,11 +84,12 @@ def recognize(file: BinaryIO, order: dict[str, Any]) -> dict[str, Any]:
         with (folder / "model.bin").open("rb") as weights:
             if hashlib.file_digest(weights, "sha256").hexdigest() != order["sha256"]:
                 return {"error": "The weights of the speech model are not those of its package."}
+    sound = b"".join(samples(file, order["container"], order["most_seconds"]))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     whisper = WhisperModel(str(folder), compute_type="int8", cpu_threads=THREADS, local_files_only=True)
     if language is not None and language not in whisper.supported_languages:
         known = ", ".join(whisper.supported_languages)
         raise RefusedAudio("unsupported_value", f"language must be one of this model's: {known}.", "language")
-    sound = b"".join(samples(file, order["container"], order["most_seconds"]))
     for first, piece in _pieces(np.frombuffer(sound, np.int16)):
         segments, info = whisper.transcribe(
             piece.astype(np.float32) / 32_768,
@@ -129,6 +133,7 @@ def _line(segment: Any, offset: float) -> dict[str, Any]:
 
 def answer(order: dict[str, Any]) -> bytes:
     sys.path += order["path"]
+    resource.setrlimit(resource.RLIMIT_AS, (_DECODING_BYTES, MEMORY_BYTES))
     with open(order["file"], "r+b", buffering=0, closefd=False) as file:
         file.seek(0)
         try:

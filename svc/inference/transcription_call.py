@@ -145,8 +145,9 @@ class TranscriptionCall(MediaCall):
             del body
             yield {"audio_seconds": round(request.seconds, 3)} if request.seconds else {}
             if reply.header(b"content-type").startswith("text/event-stream"):
-                async for _ in self._events(reply, provider):
-                    yield {}
+                async with contextlib.aclosing(self._events(reply, provider)) as deltas:
+                    async for _ in deltas:
+                        yield {}
             else:
                 await self._read(reply, provider)
                 yield {}
@@ -173,7 +174,7 @@ class TranscriptionCall(MediaCall):
                 raise UpstreamFault("invalid", "The answer has no subtitles.")
             self.answer = content
             return
-        found = parsed(content, provider)
+        found = await asyncio.to_thread(parsed, content, provider)  # it may have many segments
         if not isinstance(found, dict) or not isinstance(found.get("text"), str):
             raise UpstreamFault("invalid", "The answer has no text.")
         self._add(found["text"])
@@ -199,6 +200,7 @@ class TranscriptionCall(MediaCall):
         text, self.usage = done.get("text"), done.get("usage")
         if isinstance(text, str):
             self._add(text.removeprefix(self.text) if text.startswith(self.text) else "")
+            yield
         self.answer = orjson.dumps({"text": self.text})
 
 
