@@ -1,5 +1,6 @@
 """Transcriptions through HTTP: forms, model servers, money, and the built-in model."""
 
+import io
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -190,8 +191,15 @@ async def test_wrong_field_is_named(ears: Ears, fields: dict[str, str], expected
     assert ears.upstream.requests == [] and await ears.spent() == 0
 
 
-def flac_header_only() -> bytes:
-    return encoded(tone(1), "flac")[:60]
+def video_without_sound() -> bytes:
+    import av
+
+    file = io.BytesIO()
+    with av.open(file, "w", format="mp4") as written:
+        stream = written.add_stream("mpeg4", rate=24, width=64, height=64, pix_fmt="yuv420p")
+        written.mux(stream.encode(av.VideoFrame(64, 64, "yuv420p")))
+        written.mux(stream.encode(None))
+    return file.getvalue()
 
 
 @each(
@@ -208,7 +216,8 @@ def flac_header_only() -> bytes:
         b"ID3" + b"\x7f" * 500,
         b"<html>no audio</html>",
         bytes(100_000),
-        flac_header_only(),
+        encoded(tone(1), "flac")[:60],
+        video_without_sound(),
         encoded(tone(1), "m4a")[:-2_000],
     ],
 )
