@@ -4,12 +4,13 @@ import asyncio
 import io
 import json
 import stat
+import tempfile
 import zipfile
 from typing import Any
 
 import pytest
 
-from svc.builtin.imports import chatgpt
+from svc.builtin.imports import chatgpt, reader
 from svc.builtin.imports import chats as chat_records
 from svc.routes import imports as handlers
 from tests.conftest import Service, bearer
@@ -331,6 +332,16 @@ async def test_zip_bomb_fails(service: Service) -> None:
             file.write(b"x" * 2**20)
     report = await imported(service, headers, buffer.getvalue())
     assert report["status"] == "failed" and "64 million characters" in report["reason"]
+
+
+@each(("is_zip", "reason"), [(True, "The files in this ZIP have over 1 GB"), (False, "over 1 GB of files and texts")])
+def test_what_is_read_and_written_is_limited(is_zip: bool, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "MOST_BYTES", 3_000)
+    many = [{**exports.librechat(), "conversationId": f"{number}"} for number in range(5)]
+    with tempfile.TemporaryFile() as file:
+        file.write(exports.zipped({"conversations.json": many}) if is_zip else json.dumps(many).encode())
+        file.flush()
+        assert reason in reader._read(file.fileno())["reason"]
 
 
 async def test_rest_of_a_broken_file_fails_and_what_came_before_stays(service: Service) -> None:
