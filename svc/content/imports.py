@@ -312,28 +312,36 @@ def _add_message(
         error=error if status == "failed" else None,
     )
     counts = {name: count for name in _COUNTS if (count := _within(details.get(name), 1, _MOST_COUNT, whole=True))}
-    tools = {"steps": _steps(message.get("steps")), "sources": details.get("sources")}
-    known_tools = {name: value for name, value in tools.items() if value and name in AnswerDetails._fields}
-    found: dict[str, Any] = {name: orjson.dumps(value).decode() for name, value in known_tools.items()}
+    tools = {"steps": _steps(message["steps"]), "sources": _sources(details.get("sources"))}
+    found: dict[str, Any] = {name: orjson.dumps(value).decode() for name, value in tools.items() if value}
     if is_answer and (counts or found or message["reasoning"] or details.get("answer")):
         finish_reason, reasoning = details.get("finish_reason"), message["reasoning"] or None
         counts["cached_input_tokens"] = min(counts.get("cached_input_tokens", 0), counts.get("input_tokens", 0))
         answers.add(tx, account_id, stored.id, _memory(details.get("memory"), ids))
         finish_reason = finish_reason and str(finish_reason)[:100]
-        known = AnswerDetails(**counts, **found, finish_reason=finish_reason, reasoning=reasoning)
-        answers.update(tx, account_id, stored.id, known)
+        known = AnswerDetails(**counts, finish_reason=finish_reason, reasoning=reasoning)
+        answers.update(tx, account_id, stored.id, known._replace(**found))
     return stored
 
 
 def _steps(steps: Any) -> list[dict[str, Any]]:
-    """Return the steps of tools that have the form of `answers`."""
-    names = {"tool_call": ("id", "name", "arguments"), "tool_result": ("id", "name")}
-    items = ((step, *next(iter(step.items()))) for step in steps or () if isinstance(step, dict) and len(step) == 1)
-    return [
-        step
-        for step, kind, part in items
-        if kind in names and isinstance(part, dict) and all(isinstance(part.get(name), str) for name in names[kind])
-    ]
+    """Return the steps of tools in the form that `answers` stores."""
+    found = []
+    for kind, part in (item for step in steps or () if isinstance(step, dict) for item in step.items()):
+        if isinstance(part, dict) and all(isinstance(part.get(name), str) for name in ("id", "name")):
+            kept = {name: part[name] for name in ("id", "name", "within") if isinstance(part.get(name), str)}
+            if kind == "tool_call":
+                found.append({kind: {**kept, "arguments": str(part.get("arguments", "{}"))}})
+            elif kind == "tool_result":
+                found.append({kind: {**kept, "ok": part.get("ok") is True, "result": part.get("result", "")}})
+    return found
+
+
+def _sources(sources: Any) -> list[dict[str, Any]]:
+    """Return the sources that have a number, a kind, and only simple values."""
+    listed = (one for one in sources or () if isinstance(one, dict) and isinstance(one.get("kind"), str))
+    simple = (one for one in listed if all(isinstance(value, str | int | None) for value in one.values()))
+    return [one for one in simple if isinstance(one.get("number"), int)]
 
 
 def _memory(passages: Any, ids: dict[str, str]) -> list[dict[str, Any]]:

@@ -110,7 +110,11 @@ def add(
     )
     if is_answer and reasoning is not None:
         answers.add(tx, account, made.id, [])
-        answers.update(tx, account, made.id, AnswerDetails(9, 8, 7, 6, "stop", reasoning, 5, 4))
+        call = {"tool_call": {"id": "c", "name": "search_web", "arguments": '{"query": "oak"}', "within": "b"}}
+        result = {"tool_result": {"id": "c", "name": "search_web", "ok": False, "result": {"found": [reasoning]}}}
+        source = {"number": 1, "kind": "web", "url": "https://example.com/", "title": None}
+        tools = {"steps": json.dumps([call, result]), "sources": json.dumps([source])}
+        answers.update(tx, account, made.id, AnswerDetails(9, 8, 7, 6, "stop", reasoning, 5, 4, **tools))
     return made.id
 
 

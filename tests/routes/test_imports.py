@@ -100,6 +100,8 @@ async def test_chatgpt_becomes_conversations_with_versions_files_and_times(servi
     assert [one["created_at"][-7:] for one in shown] == ["21.000Z", "23.000Z", "25.000Z", "30.000Z"]
     assert [len(one["versions"]) for one in shown] == [0, 2, 2, 0]
     assert shown[3]["answer"]["reasoning"] == "Sundays have few trains."
+    assert [next(iter(step)) for step in shown[3]["steps"]] == ["tool_call", "tool_result"]
+    assert shown[3]["steps"][1]["tool_result"] == {"id": "c", "name": "python", "ok": True, "result": "19:30"}
     await service.client.patch(
         f"/conversations/{trains['id']}", json={"current_message_id": shown[2]["versions"][0]}, headers=headers
     )
@@ -137,6 +139,7 @@ async def test_claude_becomes_a_project_with_its_documents_and_conversations(ser
     assert [one["content"] for one in shown[1:]] == ["It is an oak.", "Thanks"]
     link = f"[notes.md](/artifacts/{files['notes.md']['id']}/content)"
     assert shown[0]["content"] == f"Read this\n\n[photo.jpg]\n\nFile: {link}\n```md\n# Oak\nold\n```"
+    assert [step["tool_result"]["result"] for step in shown[1]["steps"][1:]] == ["2"]
     assert shown[1]["answer"]["reasoning"] == "An oak." and len(shown[1]["versions"]) == 2
 
 
