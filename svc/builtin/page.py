@@ -59,7 +59,7 @@ _ENDS = {
     ),
 }
 _SPACES = re.compile(r"\s+")
-_MANY_LINES = re.compile(r"\n[ \t]*(?:\n[ \t>]*)+\n")
+_MANY_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass(eq=False, slots=True)
@@ -242,7 +242,7 @@ class _Writer:
 
     def _paragraph(self, line: "list[Element | str]") -> Iterator[str]:
         lines = [one.strip() for one in self.inline(Element("p", {}, line)).split("\n")]
-        if text := "\n".join(lines).strip():
+        if text := _MANY_LINES.sub("\n\n", "\n".join(lines)).strip():
             yield text
 
     def _block(self, element: Element) -> Iterator[str]:
@@ -314,11 +314,10 @@ def read(html: str, url: str) -> dict[str, Any]:
     base = urljoin(url, found["base"].attributes.get("href", "")) if "base" in found else url
     main, writer = _main(body), _Writer(base)
     blocks = [*writer.blocks(main)]
-    headings = [one for one in body.each() if one.tag == "h1"]
+    headings = [text for one in body.each() if one.tag == "h1" and (text := _title(one))]
     if main is not body and headings and not any(one.tag == "h1" for one in main.each()):
-        blocks = [f"# {_title(headings[0])}", *blocks]  # it is above the main part
-    text = _MANY_LINES.sub("\n\n", "\n\n".join(blocks)).strip()
-    encoded = text.encode("utf-8", "replace")
+        blocks = [f"# {headings[0]}", *blocks]  # it is above the main part
+    encoded = "\n\n".join(blocks).encode("utf-8", "replace")
     return {
         "title": title[:_TITLE_CHARACTERS],
         "text": encoded[:TEXT_BYTES].decode("utf-8", "ignore"),

@@ -146,6 +146,8 @@ def body(html: str) -> str:
         ("<ul><li>a<li>b<ol><li>c</ol></ul>", "- a\n- b\n  1. c"),
         ("<ol><li><p>a</p><p>b</p></li></ol>", "1. a\n   b"),
         ("<pre><code>a  b\n  c</code></pre>", "```\na  b\n  c\n```"),
+        ("<pre>a\n\n\n\nb</pre>", "```\na\n\n\n\nb\n```"),
+        ("a<br><br><br><br>b", "a\n\nb"),
         ("<pre>```</pre>", "~~~~\n```\n~~~~"),
         ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
         ("<dl><dt>t<dd>d</dl>", "t\n\n: d"),
@@ -168,6 +170,7 @@ def test_html_becomes_markdown(html: str, text: str) -> None:
 def test_main_part_is_preferred_and_keeps_the_heading_above_it() -> None:
     html = f"<h1>Top</h1><div>left</div><main><p>{'word ' * 50}</p></main><div>right</div>"
     assert body(html) == "# Top\n\n" + ("word " * 50).strip()
+    assert body(html.replace("<h1>", "<h1><img src=x></h1><h1>")) == body(html), "the first heading with a text"
     assert "left" in body(html.replace("<main>", "<article>").replace("word " * 50, "word")), (
         "a small article is a part"
     )

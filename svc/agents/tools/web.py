@@ -99,7 +99,7 @@ async def _fetched(context: ToolContext, url: str) -> _Page:
                 continue
             if reply.status >= 300:
                 raise ToolFailure(f"The page answered with status {reply.status}.")
-            content_type = reply.header(b"content-type")[:200]
+            content_type = reply.header(b"content-type")[:200].lower()
             most_bytes = _PAGE_BYTES if content_type.startswith("text/") else _FILE_BYTES
             chunks: list[bytes] = []
             while sum(map(len, chunks)) <= most_bytes and (chunk := await reply.more()):

@@ -168,6 +168,7 @@ async def test_large_page_is_cut_and_its_connection_closed(open_box: ToolContext
         (b" <!DOCTYPE html><html><body><b>x</b>", "", "**x**"),
         (b"<!-- c --><html><body><b>x</b>", "application/octet-stream", "**x**"),
         (b"", "text/html", ""),
+        (b"<b>x</b>", "TEXT/HTML", "**x**"),
     ],
 )
 async def test_content_is_read_by_its_type_and_encoding(
