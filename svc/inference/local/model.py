@@ -68,9 +68,9 @@ class LocalModel:
         own: Model | None = self.settings.models.get(self.file.path.name.lower())
         length = (own and own.context_length) or self.settings.context_length
         length = min(length, self.file.context_length or length)
-        if own is not None:
-            return replace(own, provider=provider, context_length=length, capabilities=own.capabilities or ("tools",))
-        return replace(provider.model(self.file.name, context_length=length), capabilities=("tools",))
+        model = own or provider.model(self.file.name)
+        capabilities = ("tools",) if model.capabilities is None else model.capabilities
+        return replace(model, provider=provider, context_length=length, capabilities=capabilities)
 
     # --- calls
 

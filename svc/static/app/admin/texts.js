@@ -311,6 +311,8 @@ export const adminTexts = {
       restore: "Restored a backup",
       "secrets.rotate": "Rotated the secrets",
       backup: "Started a backup",
+      "model.add": "Added a model",
+      "model.remove": "Removed a model",
       reload: "Read the catalog again",
     },
     details,
