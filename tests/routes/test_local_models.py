@@ -104,7 +104,11 @@ async def test_only_public_https_addresses_unless_the_service_is_local(
     config: Config, clocks: Clocks, server: FileServer
 ) -> None:
     async def names(host: str, port: int, account_id: str) -> list[str]:
-        return [{"private.example": "10.0.0.1", "meta.example": "169.254.169.254"}.get(host, host)]
+        return [
+            {"public.example": "1.1.1.1", "private.example": "10.0.0.1", "meta.example": "169.254.169.254"}.get(
+                host, host
+            )
+        ]
 
     public = dataclasses.replace(config, base_url="https://svc.example.com", resolve=names)
     async with serving(public, clocks) as service:
@@ -115,6 +119,7 @@ async def test_only_public_https_addresses_unless_the_service_is_local(
         for url in (
             f"{server.address}/whole",
             server.address.replace("http", "https") + "/whole",
+            "http://public.example/x.gguf",
             "https://private.example/x.gguf",
             "https://meta.example/x.gguf",
         ):

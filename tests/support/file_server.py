@@ -3,6 +3,7 @@
 The path names what happens:
     /whole, /unknown-size        the file, without its size
     /cut, /always-cut            the first answer, or each, ends in the middle
+    /short-parts                 cut; then 1,000 bytes of the range
     /no-ranges, /changed         cut; then the whole file, or another one
     /redirect?TO, /loop          another address, or the same for ever
     /status-NNN, /later          a refusal; 503, and then the file
@@ -77,9 +78,12 @@ class FileServer:
             if start and start >= size:
                 yield _head(416, content_range=f"bytes */{size}")
                 return
-            yield _head(206 if start else 200, content_length=str(size - start), etag=etag, **span)
+            length = min(size - start, 1000) if what == "short-parts" and start else size - start
+            yield _head(206 if start else 200, content_length=str(length), etag=etag, **span)
             rest = content[start:]
-            is_cut = what == "always-cut" or (what in ("cut", "no-ranges", "changed") and first)
+            if what == "short-parts" and start:
+                rest = rest[:1000]
+            is_cut = what == "always-cut" or (what in ("cut", "no-ranges", "changed", "short-parts") and first)
             yield rest[: len(rest) // 2] if is_cut else rest
 
 

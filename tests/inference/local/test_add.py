@@ -71,6 +71,12 @@ async def test_download_continues_in_the_next_command(server: FileServer, tmp_pa
     assert server.ranges[5] == before > 0
 
 
+async def test_server_that_sends_less_than_the_range_makes_no_whole_file(server: FileServer, tmp_path: Path) -> None:
+    with pytest.raises(NotAdded, match="bytes have arrived"):
+        await added(f"{server.address}/short-parts", tmp_path)
+    assert files_in(tmp_path) == [".partial/one.gguf", ".partial/one.json"]
+
+
 async def test_another_address_begins_anew(server: FileServer, tmp_path: Path) -> None:
     with pytest.raises(NotAdded):
         await added(f"{server.address}/always-cut", tmp_path)
