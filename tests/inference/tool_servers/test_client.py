@@ -182,6 +182,16 @@ async def test_requests_of_the_server_are_refused_and_a_ping_is_answered(outboun
     assert {answer.headers["mcp-session-id"] for answer in answers} == {"session-1"}
 
 
+async def test_16_requests_of_the_server_are_answered(outbound: Outbound) -> None:
+    def asking(count: int) -> Handler:
+        pings = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(count)]
+        return handshake([], lambda asked: events(*pings, {"jsonrpc": "2.0", "id": asked.id, "result": text("done")}))
+
+    async with scripted(asking(16)) as server:
+        assert await session(server.url, outbound).call(LOOK, "{}") == text("done")
+    assert "too many requests of its own" in await fault_of(asking(17), outbound)
+
+
 async def test_redirect_within_the_server_is_followed_three_times(outbound: Outbound) -> None:
     def moved(times: int) -> Handler:
         def handle(asked: Asked) -> bytes | None:
