@@ -43,6 +43,11 @@ def rows(conn: sqlite3.Connection) -> list[sqlite3.Row]:
     return conn.execute("SELECT * FROM operator_tool_servers ORDER BY name").fetchall()
 
 
+def exist(conn: sqlite3.Connection) -> bool:
+    """Return whether the catalog had tool servers the last time."""
+    return bool(conn.execute("SELECT EXISTS (SELECT 1 FROM operator_tool_servers)").fetchone()[0])
+
+
 def due(conn: sqlite3.Connection, now_seconds: float) -> list[str]:
     """Return the names of the servers that are to be read."""
     query = "SELECT name FROM operator_tool_servers WHERE read_at IS NULL OR read_at < iif(failed, ?2, ?1)"

@@ -69,7 +69,7 @@ class ToolServers:
 
     async def reload(self) -> None:
         """Take over the servers of the catalog, and read their lists in the background."""
-        if not self._catalog.tool_servers and not await self._db.read(operators.rows):
+        if not self._catalog.tool_servers and not self._db.look_up(operators.exist):
             return
         await self._db.write(operators.sync, self._catalog.tool_servers.values(), self._clock())
         self._wake.set()
