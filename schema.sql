@@ -517,6 +517,26 @@ SELECT * FROM messages WHERE NOT EXISTS (
     WHERE branches.account_id = messages.account_id AND branches.conversation_id = messages.conversation_id
         AND branches.branch = messages.branch AND shown_to < number);
 
+-- owner: svc/content/remembered.py
+-- Messages that recall leaves out, because their account has forgotten them.
+CREATE TABLE forgotten (
+    message_id TEXT PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
+    account_id TEXT NOT NULL,
+    forgotten_at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX forgotten_by_account ON forgotten (account_id, message_id);
+
+-- The messages that recall may find, and those that were forgotten.
+CREATE VIEW remembered_messages AS
+SELECT *, 0 AS forgotten FROM current_messages AS own
+WHERE role <> 'system' AND status <> 'in_progress' AND content <> ''
+    AND NOT EXISTS (SELECT 1 FROM forgotten WHERE forgotten.account_id = own.account_id AND message_id = own.id);
+
+CREATE VIEW forgotten_messages AS
+SELECT messages.*, 1 AS forgotten FROM forgotten CROSS JOIN messages ON messages.id = message_id
+WHERE messages.account_id = forgotten.account_id;
+
 -- owner: svc/content/answers.py
 -- Usage and cost of an answer in a conversation. Deleted with its message.
 CREATE TABLE answers (

@@ -61,6 +61,7 @@ INSERT INTO word_runs VALUES (1, 'b', 2, NULL), (2, 'a', 1, 3), (3, 'a', 2, NULL
 INSERT INTO word_blocks VALUES (1, 'hi 0000000100', x'00'), (2, 'hello 0000000080', x'00');
 INSERT INTO word_purges VALUES (1, 'a', 1, 0, NULL), (2, 'b', 1, 0, 1);
 INSERT INTO unindexed VALUES (1, 4), (2, 4);
+INSERT INTO forgotten VALUES ('m1', 'a', 1), ('m2', 'b', 1);
 INSERT INTO reindexing VALUES ('messages', 3);
 INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]', 1, 2, 'call_1', '[{}]', NULL, NULL, NULL);
 INSERT INTO support_conversations
@@ -460,6 +461,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("word_purges", "deleted_bytes_not_negative"): ["UPDATE word_purges SET deleted_bytes = -1"],
     ("word_purges", "account_id WHERE last_run IS NULL"): ["INSERT INTO word_purges VALUES (3, 'a', 1, 0, NULL)"],
     ("conversations", "title_version_range"): ["UPDATE conversations SET title_version = 128"],
+    ("forgotten", "message_id"): ["INSERT INTO forgotten VALUES ('m1', 'a', 1)"],
     ("reindexing", "reindexing_known"): ["UPDATE reindexing SET texts = 'names'"],
     ("reindexing", "below_not_negative"): ["UPDATE reindexing SET below = -1"],
     ("reindexing", "texts"): ["INSERT INTO reindexing VALUES ('messages', 1)"],

@@ -143,6 +143,11 @@ def is_current(conn: sqlite3.Connection, message: Message) -> bool:
     return conn.execute(query, (message.account_id, message.id)).fetchone() is not None
 
 
+def is_forgotten(conn: sqlite3.Connection, account_id: str, message_id: str) -> bool:
+    query = "SELECT 1 FROM forgotten WHERE account_id = ? AND message_id = ?"
+    return conn.execute(query, (account_id, message_id)).fetchone() is not None
+
+
 def messages_after(
     conn: sqlite3.Connection, account_id: str, conversation_id: str, number: int, *, current: bool
 ) -> list[Message]:

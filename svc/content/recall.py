@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from svc.budget import best_effort, spent
-from svc.content import answers
+from svc.content import answers, history
 from svc.content.fulltext import distinct_words
 from svc.content.history import Message, chunk_at
 from svc.content.language import (
@@ -84,10 +84,13 @@ def matching_passages(
     question: str,
     known: Collection[str] = frozenset(),
     replaced: Message | None = None,
+    *,
+    forgotten: bool = False,
 ) -> list[Passage]:
     """Return up to 5 passages of the account that help to answer `question`, best first, at most 2,000 characters.
 
-    They are not of messages whose text is in `known`, nor of `replaced` and what follows it.
+    They are not of messages whose text is in `known`, nor of `replaced` and what follows it, nor of forgotten ones.
+    With `forgotten` they are only of those.
     """
     asked = _asked(question[:_QUERY_CHARACTERS])
     words: list[_Word] = []
@@ -96,7 +99,7 @@ def matching_passages(
     words = _without_seams(words)
     found: list[_Found] = []
     with best_effort(_READING_SECONDS):
-        found.extend(_sharing(conn, account_id, asked, words, replaced))
+        found.extend(_sharing(conn, account_id, asked, words, replaced, forgotten))
     forms = {form for word in words for form in word.forms}
     used = {text.strip() for text in known}
     passages: list[Passage] = []
@@ -236,7 +239,12 @@ def _ordered(found: list[_Found]) -> list[_Found]:
 
 
 def _sharing(
-    conn: sqlite3.Connection, account_id: str, asked: _Asked, words: list[_Word], replaced: Message | None
+    conn: sqlite3.Connection,
+    account_id: str,
+    asked: _Asked,
+    words: list[_Word],
+    replaced: Message | None,
+    forgotten: bool,
 ) -> Iterator[_Found]:
     """Yield the messages that may help, each with its order and the chunk that shares words with the question."""
     scores: defaultdict[int, float] = defaultdict(float)
@@ -248,7 +256,7 @@ def _sharing(
         if spent():
             return
         message, text = chunk_at(conn, account_id, place)
-        if message.role == "system":
+        if message.role == "system" or history.is_forgotten(conn, account_id, message.id) != forgotten:
             continue
         if replaced and message.conversation_id == replaced.conversation_id and message.number >= replaced.number:
             continue

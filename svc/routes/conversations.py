@@ -99,6 +99,7 @@ _MESSAGE = json_object(
     answer=nullable(_MESSAGE_ANSWER).about("Before the end of an answer, its numbers are 0."),
     steps=list_of(STEP).about("What tools did for an answer, in this order. Results are cut to 4,000 characters.", []),
     sources=list_of(SOURCE).about("What tools have found, those first that the text cites as `[1]`.", []),
+    memories=list_of(string).about("The ids of the messages that were recalled for an answer.", []),
     versions=list_of(string).about("The ids of all versions of the message, oldest first; empty if it has one.", []),
 )
 _ANSWER_MESSAGE = {
@@ -285,4 +286,5 @@ def _message(message: history.Message, answer: dict[str, Any] | None, versions: 
         further = {**by_tools, "finish_reason": answer["finish_reason"]}
         if further.pop("waiting"):
             further["status"] = "waiting"
-    return {**message.as_json(), **further, "answer": answer, "versions": versions}
+    memories = [passage["message_id"] for passage in answer["memory"]] if answer else []
+    return {**message.as_json(), **further, "answer": answer, "memories": memories, "versions": versions}

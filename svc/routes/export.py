@@ -66,6 +66,7 @@ KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], Any]]] = {
     "branches": ("branches", "conversation_id, branch", branches.as_json),
     "messages": ("messages", "number", _message),
     "answers": ("answers", "message_id", lambda row: {"message_id": row["message_id"], **answers.as_json(row)}),
+    "forgotten": ("forgotten", "message_id", json_of("message_id forgotten_at")),
     "imports": ("imports", "id", imports.TABLE.make),
     "import_entries": ("import_entries", "number", json_of("import_id title status reason")),
     "runs": ("runs", "id", lambda row: orjson.Fragment(run_records.with_events(row))),

@@ -32,6 +32,7 @@ _IDS = {
         ("conversation_id", "conversation", "conv"),
         ("import_id", "import", "imp"),
         ("key_id", "key", "key"),
+        ("message_id", "message", "msg"),
         ("project_id", "project", "proj"),
         ("provider_id", "provider", "prov"),
         ("run_id", "run", "run"),

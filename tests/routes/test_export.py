@@ -92,6 +92,7 @@ async def test_export_has_all_data_of_the_account_only(service: Service) -> None
         "identities": 0,
         "checkouts": 0,
         "branches": 0,
+        "forgotten": 0,
         "imports": 0,
         "import_entries": 0,
     }

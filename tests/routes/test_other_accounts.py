@@ -46,6 +46,7 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
     ("PATCH", "/user/settings"): {"body.default_model": "model"},
     ("GET", "/user/identities"): {"query.after": "identity"},
     ("GET", "/user/import"): {"query.after": "import"},
+    ("GET", "/user/memory"): {"query.after": "message"},
     ("GET", "/user/providers"): {"query.after": "provider"},
     ("GET", "/user/tool-servers"): {"query.after": "tool_server"},
     ("GET", "/projects"): {"query.after": "project"},
@@ -429,6 +430,7 @@ LISTS: dict[str, Make] = {
     "/v1/agents/runs": posts("/v1/agents/run", {"goal": "say NUMBER", "model": "builtin/script"}, 200),
     "/user/identities": make_identity,
     "/user/import": make_import,
+    "/user/memory": posts("/conversations/{conversation_id}/messages", {"role": "user", "content": "NUMBER"}),
     "/user/providers": posts(
         "/user/providers", {"name": "labNUMBER", "base_url": "http://127.0.0.1:9/v1", "models": []}
     ),
@@ -511,6 +513,7 @@ TABLES = {
     "/v1/agents/runs": "runs",
     "/user/identities": "identities",
     "/user/import": "imports",
+    "/user/memory": "messages",
     "/user/providers": "providers",
     "/user/tool-servers": "tool_servers",
     "/projects": "projects",

@@ -445,6 +445,11 @@ export const api = {
     verifyEmail: () => post("/user/verify-email", {}),
     exportAll: (options) => download("/user/export", options),
   },
+  memory: {
+    list: (values) => get("/user/memory", values),
+    forget: (id) => remove(`/user/memory/${segment(id)}`),
+    remember: (id) => post(`/user/memory/${segment(id)}`, {}),
+  },
   imports: {
     list: (values) => get("/user/import", values),
     show: (id) => get(`/user/import/${segment(id)}`),

@@ -27,6 +27,7 @@ const VIEWS = {
   wallet: () => import("./views/wallet.js"),
   settings: () => import("./views/settings.js"),
   imports: () => import("./views/imports.js"),
+  memory: () => import("./views/memory.js"),
   support: () => import("./views/support.js"),
   admin: () => import("./views/admin.js"),
 };

@@ -13,6 +13,7 @@ export const NAMES = /** @type {const} */ ([
   "wallet",
   "settings",
   "imports",
+  "memory",
   "support",
   "admin",
 ]);

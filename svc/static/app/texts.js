@@ -25,6 +25,7 @@ export const texts = {
     wallet: "Wallet",
     settings: "Settings",
     imports: "Import chats",
+    memory: "Memory",
     support: "Support",
     admin: "Administration",
   },
@@ -474,6 +475,18 @@ export const texts = {
     noLedger: "No entries yet",
     noLedgerText: "Your credits and costs appear here, exact to a millionth of a dollar.",
   },
+  memory: {
+    intro: "Chats can recall these messages. A forgotten message stays in its conversation.",
+    search: "Show what a question recalls",
+    find: "Search",
+    forgotten: "Show forgotten messages",
+    none: "Nothing is recalled.",
+    noneForgotten: "No message is forgotten.",
+    forget: "Forget",
+    remember: "Remember",
+    done: "Chats no longer recall this message.",
+    roles: { user: "You", assistant: "Assistant", system: "System" },
+  },
   imports: {
     intro:
       "Import chats from ChatGPT, Claude, Open WebUI, LibreChat or an export of this service. " +
@@ -513,6 +526,7 @@ export const texts = {
     defaultModelHint: "Used when a chat or request names no model.",
     operatorsModel: "Service default",
     memory: "Memory",
+    memoryText: "See what chats can recall, and forget messages.",
     memoryHint: "Chats can use passages from your earlier conversations. The answer shows which ones.",
     instructions: "Custom instructions",
     saveInstructions: "Save instructions",

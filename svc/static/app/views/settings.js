@@ -55,6 +55,10 @@ export default function Settings() {
     </div>
     <h2>${t.data}</h2><${Export} />
     <div class="card section-row">
+      <p class="grow">${t.memoryText}</p>
+      <${Button} icon="memory" href=${link("memory")}>${texts.views.memory}<//>
+    </div>
+    <div class="card section-row">
       <p class="grow">${t.importText}</p>
       <${Button} icon="upload" href=${link("imports")}>${texts.views.imports}<//>
     </div>
