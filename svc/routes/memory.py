@@ -16,7 +16,7 @@ _MEMORY = json_object(
     id=id_of("msg"),
     conversation_id=nullable(string).about("Its conversation. Null for the goal or the output of an agent run."),
     role=one_of("system", "user", "assistant").about(example="user"),
-    text=string.about("The message, or with `q` the passage: at most 2,000 characters."),
+    text=string.about("The message, or with `q` the passage: at most 2,000 characters.", "My zebra is called Zora."),
     created_at=TIMESTAMP,
     forgotten=boolean.about("Whether recall leaves the message out.", False),
 )

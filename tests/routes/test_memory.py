@@ -46,6 +46,21 @@ async def test_memory_lists_the_newest_messages_or_what_a_question_recalls(servi
     assert await memory(service, headers, forgotten="true") == []
 
 
+async def test_memory_has_pages_also_after_a_forgotten_message(service: Service) -> None:
+    headers = bearer((await service.sign_up())["access_token"])
+    ids = (await say(service, headers, *(f"message {number}" for number in range(5))))[::-1]
+    for forgotten in ("false", "true"):
+        first = await memory(service, headers, limit="2", forgotten=forgotten)
+        assert [item["id"] for item in first] == ids[:2]
+        rest = await memory(service, headers, limit="3", forgotten=forgotten, after=ids[1])
+        assert [item["id"] for item in rest] == ids[2:]
+        for message_id in ids:
+            await service.client.delete(f"/user/memory/{message_id}", headers=headers)
+    assert [item["id"] for item in await memory(service, headers, forgotten="true", after=ids[3])] == ids[4:]
+    await service.client.post(f"/user/memory/{ids[4]}", headers=headers)
+    assert [item["id"] for item in await memory(service, headers, after=ids[3])] == ids[4:], "its place stays"
+
+
 async def test_forgotten_message_is_not_recalled_until_it_is_remembered(service: Service) -> None:
     headers = bearer((await service.sign_up())["access_token"])
     (zebra,) = await say(service, headers, "My zebra is called Zora.")

@@ -38,6 +38,11 @@ interface Interface {
     verifyEmail(): Promise<Api.VerificationAccepted>;
     exportAll(options?: Transfer): Promise<Blob>;
   };
+  memory: {
+    list(values?: Values): Promise<Api.MemoryList>;
+    forget(id: string): Promise<null>;
+    remember(id: string): Promise<Api.Memory>;
+  };
   imports: {
     list(values?: Values): Promise<Api.ImportList>;
     show(id: string): Promise<Api.ImportReport>;

@@ -40,6 +40,6 @@ async def test_memory_is_searched_forgotten_and_remembered(server: RunningServer
 async def test_memory_is_switched_off(server: RunningServer, browser: Browser, width: int) -> None:
     async with signed_in(browser, server, "/#/memory", width=width) as page:
         switch = page.get_by_role("switch", name="Memory")
-        async with page.expect_response("**/user/settings") as changed:
+        async with page.expect_response(lambda answer: answer.request.method == "PATCH") as changed:
             await switch.uncheck()
         assert (await (await changed.value).json())["memory_enabled"] is False

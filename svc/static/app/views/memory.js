@@ -36,7 +36,10 @@ export default function Memory() {
         forgotten.value = on;
       }}
     />
-    <${List} of=${list} empty=${html`<${Empty} icon="memory" title=${forgotten.value ? t.noneForgotten : t.none} />`}>
+    <${List}
+      of=${list}
+      empty=${html`<${Empty} icon="memory" title=${forgotten.value ? t.noneForgotten : t.none} />`}
+    >
       ${(item) => html`<${Item} key=${item.id} item=${item} list=${list} />`}
     <//>
   <//>`;
@@ -82,7 +85,9 @@ function Item({ item, list }) {
   return html`<li>
     <div class="grow">
       <p dir="auto">${item.text.length > 300 ? `${item.text.slice(0, 300)}…` : item.text}</p>
-      <p class="quiet small">${t.roles[item.role]}, ${address ? html`<a href=${address}>${when}</a>` : when}</p>
+      <p class="quiet small">
+        ${t.roles[item.role]}, ${address ? html`<a href=${address}>${when}</a>` : when}
+      </p>
     </div>
     <${Button} onClick=${item.forgotten ? remember : forget}>${item.forgotten ? t.remember : t.forget}<//>
   </li>`;
