@@ -33,6 +33,10 @@ async def replace_by_text(pool: ProcessPool, file: BinaryIO, account_id: str) ->
     if not await asyncio.to_thread(_keep_text, file, size):
         if "broken" in answer:
             raise ApiError("no_text", "This PDF is damaged. Open it with another program, and save it again.")
+        if "unmapped" in answer:
+            raise ApiError(
+                "no_text", "The fonts of this PDF do not say which characters they show. Use its pages as images."
+            )
         if answer["truncated"]:
             raise ApiError("no_text", "No text was found in this PDF within 30 seconds and 256 MiB.")
         raise ApiError("no_text", "No text was found in this PDF. If it is a scan, use its pages as images.")

@@ -17,6 +17,7 @@ from svc.builtin.documents import replace_by_text
 from svc.builtin.pdf import TEXT_BYTES
 from svc.content import artifact_contents, artifacts, projects
 from svc.content.artifacts import PROMPT_LENGTH, Artifact, ArtifactChanges, Home, NewArtifact, content_url
+from svc.content.encodings import encodings_of
 from svc.db import Database
 from svc.errors import ApiError, invalid_value
 from svc.inference.media_engines import storage
@@ -71,6 +72,7 @@ _FILE_HEADERS = {
 
 _OF_RUN = Parameter("run_id", "Only those of this run.", string)
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_UNKNOWN = "application/octet-stream"
 _TEXT = re.compile(r"text/.|.+[/+-](?:json|xml|yaml)$")
 _NO_TEXT_FILE = Refusal(
     "unsupported_media_type",
@@ -333,32 +335,36 @@ async def get_artifact_text(request: Request, caller: Caller, artifact_id: str) 
 async def _write_text(request: Request, caller: Caller, artifact_id: str, file: BinaryIO) -> bool:
     """Write the text into `file`, and return whether a limit cut it."""
     db = request.state.db
-    encoding, errors = "utf-8-sig", "strict"
+    failed = 0  # encodings that cannot decode it
     while True:
         file.seek(0)
         file.truncate()
         artifact = await db.read(artifacts.TABLE.by_id, caller.id, artifact_id)
         media_type = artifact.content_type.partition(";")[0].strip().lower()
         is_text, truncated = bool(_TEXT.match(media_type)), artifact.size > TEXT_BYTES
-        decoder = codecs.getincrementaldecoder(encoding)(errors)
         try:
             first = b""
-            if artifact.size and not is_text:
+            if artifact.size:
                 first = await db.read(artifact_contents.content_chunk, caller.id, artifact_id, artifact.sha256, 0)
             if media_type == "application/pdf" or first.startswith(b"%PDF-"):
                 async for chunk in content_chunks(db, artifact, 0, artifact.size):
                     file.write(chunk)
                 return await replace_by_text(request.state.process_pools["documents"], file, caller.id)
+            encoding, errors = encodings_of(artifact.content_type, first if is_text or media_type == _UNKNOWN else b"")[
+                failed
+            ]
+            decoder = codecs.getincrementaldecoder(encoding)(errors)
             async with aclosing(content_chunks(db, artifact, 0, min(artifact.size, TEXT_BYTES))) as chunks:
                 async for chunk in chunks:
-                    if b"\0" in chunk and not is_text:
+                    text = decoder.decode(chunk)
+                    if "\0" in text and not is_text:
                         raise _NO_TEXT_FILE.error()
-                    file.write(decoder.decode(chunk).encode())
+                    file.write(text.encode())
             file.write(decoder.decode(b"", final=not truncated).encode())
             return truncated
-        except UnicodeDecodeError:
+        except UnicodeError:
             if not is_text:
                 raise _NO_TEXT_FILE.error() from None
-            encoding, errors = "cp1252", "replace"  # as browsers read it
+            failed += 1
         except artifact_contents.ContentReplaced:
             continue

@@ -40,6 +40,10 @@ def encrypted() -> bytes:
     return written.getvalue()
 
 
+# As long as the font that it replaces.
+UNMAPPED = b"/Subtype /Type0 /BaseFont /X /Encoding /Identity-H".ljust(67)
+
+
 @needs_pypdf
 async def test_each_reason_for_no_text_has_its_sentence(tmp_path: Path) -> None:
     pool = ProcessPool("svc.builtin.pdf")
@@ -47,6 +51,10 @@ async def test_each_reason_for_no_text_has_its_sentence(tmp_path: Path) -> None:
         (b"", "This PDF is empty."),
         (b"%PDF-1.7 junk", "This PDF is damaged."),
         (encrypted(), "This PDF is protected by a password."),
+        (
+            with_texts(b"(one)").replace(b"/Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding", UNMAPPED),
+            "The fonts of this PDF do not say",
+        ),
         (with_texts(b""), "No text was found in this PDF. If it is a scan"),
     ):
         with (tmp_path / "pdf").open("w+b", buffering=0) as file:
