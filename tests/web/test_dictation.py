@@ -77,7 +77,6 @@ async def test_words_appear_at_the_cursor_while_one_speaks(
         await expect(page.get_by_role("button", name="Stop dictating")).to_be_visible()
         await expect(page.locator(".dictation-level")).to_contain_text(re.compile(r"0:\d\d"))
         assert await findings(page) == []
-        await page.screenshot(path=str(Path(tempfile.gettempdir()) / f"dictation-{width}.png"))
         await said(page, *SENTENCES)
         await page.get_by_role("button", name="Stop dictating").click()
         await expect(page.get_by_role("button", name="Dictate")).to_be_visible()
