@@ -221,6 +221,17 @@ async def test_export_of_release_1_1_is_imported(service: Service) -> None:
     assert (await imported(service, headers, older.getvalue()))["counts"]["imported"] == 2
 
 
+async def test_export_with_a_deep_value_fails_with_a_reason(service: Service) -> None:
+    _, archive = await filled(service)
+    deep = b'"status":"failed","error":' + b'{"a":' * 400 + b"1" + b"}" * 400
+    hostile = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened, zipfile.ZipFile(hostile, "w") as written:
+        for name in opened.namelist():
+            written.writestr(name, opened.read(name).replace(b'"status":"complete","error":null', deep))
+    report = await imported(service, await service.bearer(), hostile.getvalue())
+    assert (report["status"], report["reason"]) == ("failed", "This file is nested too deeply.")
+
+
 async def test_old_reports_are_deleted_and_what_was_imported_stays(service: Service) -> None:
     from svc.deletion.slices import delete_old
 

@@ -28,6 +28,7 @@ _MIB = 1024 * 1024
 _ELEMENT_CHARACTERS = 64 * _MIB
 _DEPTH = 10_000
 _NUMBER_DIGITS = 20
+_MOST_LEVELS = 100
 _CONVERSATIONS = re.compile(r"conversations(-\d+)?\.json")
 _NAMES = "conversation_asset_file_names.json"
 _FILE_ID = re.compile(r"file[-_][A-Za-z0-9]+")
@@ -183,6 +184,15 @@ def _converted(element: Any, find: chatgpt.Find) -> tuple[str, Any] | None:
     return None
 
 
+def _is_deep(value: Any) -> bool:
+    """Return whether a value has over 100 levels, which the server would not store."""
+    level = [value]
+    for _ in range(_MOST_LEVELS):
+        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [value for values in inner for value in values]
+    return bool(level)
+
+
 class _Reader:
     def __init__(self, file: _File, archive: _Archive | None, read: Read) -> None:
         self._file, self._archive, self._read = file, archive, read
@@ -259,6 +269,8 @@ class _Reader:
             content = file.read()
             record = {"key": file.key, "name": file.name, "type": file.content_type, "size": len(content)}
             record |= {"created": file.created, **more}
+        if _is_deep(record):
+            raise Unreadable("This file is nested too deeply.")
         line = json.dumps({kind: record}, ensure_ascii=False)
         self._file.write(line.encode("utf-8", "replace") + b"\n")
         self._file.write(content)
