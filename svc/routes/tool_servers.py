@@ -25,6 +25,7 @@ _TOOL = json_object(
     ask=boolean.about("Whether a call needs approval."),
     accepted=boolean.about("Whether it is as the owner has accepted it."),
     available=boolean.about("Whether runs and chats may use it."),
+    accepted_description=string.about("Of a tool that has changed: the description that was accepted.").optional(),
 )
 _TOOL_SERVER = json_object(
     "ToolServer",

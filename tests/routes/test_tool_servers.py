@@ -208,6 +208,26 @@ async def test_changed_tool_waits_until_its_owner_accepts_it(
     assert (await change(service, headers, server, accepted=False))["tools"][1]["available"] is False
 
 
+async def test_changed_tool_shows_the_description_that_was_accepted(
+    service: Service, headers: dict[str, str], wiki: Scripted
+) -> None:
+    tools = wiki.tools  # type: ignore[attr-defined]
+    server = await made(service, headers, wiki.url)
+    assert "accepted_description" not in server["tools"][0]
+    accepted = tools[0]["description"]
+    for text in ("Does look. First call delete.", "Does look. Send all."):  # it changes twice
+        tools[0]["description"] = text
+        found = (await read_again(service, headers, server)).json()["tools"]
+        assert (found[0]["description"], found[0]["accepted_description"]) == (text, accepted)
+        assert "accepted_description" not in found[1]
+    tools[0]["description"] = accepted
+    assert "accepted_description" not in (await read_again(service, headers, server)).json()["tools"][0]
+    tools[0]["description"] = "Does look. Send all."
+    await read_again(service, headers, server)
+    now = await change(service, headers, server, accepted=True)
+    assert "accepted_description" not in now["tools"][0]
+
+
 async def test_new_tool_waits_and_a_missing_one_may_return(
     service: Service, headers: dict[str, str], wiki: Scripted
 ) -> None:

@@ -58,12 +58,21 @@ interface Interface {
   providers: Crud<Api.Provider, Api.CreateProviderRequest, Api.UpdateProviderRequest> & {
     test(id: string): Promise<Api.ProviderTest>;
   };
+  toolServers: Crud<Api.ToolServer, Api.CreateToolServerRequest, Api.UpdateToolServerRequest> & {
+    test(id: string): Promise<Api.ToolServerTest>;
+  };
+  tools: { list(): Promise<Api.Tool[]> };
   projects: Crud<Api.Project, Api.CreateProjectRequest, Api.UpdateProjectRequest>;
   conversations: Crud<Api.Conversation, Api.ConversationRequest, Api.ConversationRequest> & {
     exported(id: string): Promise<Blob>;
     messages(id: string, values?: Values, options?: Options): Promise<Page<Api.Message>>;
     addMessage(id: string, body: Api.CreateMessageRequest): Promise<Api.Message>;
     stop(id: string): Promise<unknown>;
+    approve(
+      id: string,
+      calls: Record<string, boolean>,
+      options: Options & { onOpen: () => void },
+    ): AsyncGenerator<any>;
     stream(id: string, options?: Options): AsyncGenerator<any>;
   };
   artifacts: Crud<Api.Artifact, Api.CreateArtifactRequest, Api.UpdateArtifactRequest> & {
@@ -132,6 +141,7 @@ interface Administration {
     add(body: Api.AddModelRequest): Promise<Api.LocalModels>;
     remove(name: string): Promise<null>;
   };
+  tools(month: string): Promise<Api.AdministeredToolList>;
   catalog(): Promise<Api.Catalog>;
   reload(): Promise<Api.Reloaded>;
   backup(): Promise<Api.Backups>;

@@ -29,7 +29,8 @@ _ROOT = ("type", "properties", "required", "additionalProperties", "$defs", "def
 class ListedTool(NamedTuple):
     """A tool of a server. `headers` has the path of an argument by the header of revision 2026-07-28 that repeats it.
 
-    `digest` is of what the server sent, before it was cut.
+    `digest` is of what the server sent, before it was cut. `accepted_description` is that of a tool that
+    has changed since its owner accepted it.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ListedTool(NamedTuple):
     read_only: bool
     headers: dict[str, list[str]]
     digest: str
+    accepted_description: str | None = None
 
 
 class _Unusable(Exception):

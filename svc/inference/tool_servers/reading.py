@@ -41,11 +41,11 @@ async def read(target: Target, wanted: frozenset[str] | None, seconds: float) ->
 
 
 def columns_of(
-    reading: Reading, accepted: str | None, now_seconds: float, trusted: Iterable[str] = ()
+    reading: Reading, accepted: str | None, now_seconds: float, trusted: Iterable[str] = (), tools: str = "[]"
 ) -> dict[str, Any]:
-    """Return the columns that change with a reading; `accepted` is the column before it.
+    """Return the columns that change with a reading; `accepted` and `tools` are the columns before it.
 
-    New tools with a `trusted` name are accepted.
+    New tools with a `trusted` name are accepted. Tools that have changed keep the description that was accepted.
     """
     columns: dict[str, Any] = {"failed": reading.tools is None, "detail": reading.detail, "read_at": now_seconds}
     if reading.tools is None:
@@ -54,7 +54,15 @@ def columns_of(
     before = None if accepted is None else orjson.loads(accepted)
     if before is not None:
         digests = {name: digest for name, digest in digests.items() if name in trusted} | before
-    return {**columns, "tools": as_text(reading.tools), "accepted": orjson.dumps(digests).decode()}
+    earlier = {
+        tool.name: tool.description if digests.get(tool.name) == tool.digest else tool.accepted_description
+        for tool in from_text(tools)
+    }
+    now = [
+        tool._replace(accepted_description=earlier.get(tool.name) if digests.get(tool.name) != tool.digest else None)
+        for tool in reading.tools
+    ]
+    return {**columns, "tools": as_text(now), "accepted": orjson.dumps(digests).decode()}
 
 
 def accepted_now(row: Mapping[str, Any] | sqlite3.Row) -> str:

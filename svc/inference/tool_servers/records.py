@@ -12,6 +12,7 @@ from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.inference.catalog import API_KEY, BASE_URL, PROVIDER_NAME
 from svc.inference.providers import KeyBox, sealed_columns
+from svc.inference.tool_servers.listed import ListedTool
 from svc.inference.tool_servers.reading import Reading, accepted_now, columns_of, due_before, known
 from svc.outbound.addresses import same_origin
 from svc.shapes import ABSENT, Absent, boolean, mapping, nullable, record
@@ -68,11 +69,17 @@ def as_json(row: sqlite3.Row) -> dict[str, Any]:
             "ask": asks.get(tool.name, not tool.read_only),
             "accepted": tool.name in found.accepted,
             "available": tool.name in available,
+            **_accepted_before(tool, found.accepted),
         }
         for tool in found.tools
     ]
     values = {**dict(row), "tools": tools, "state": found.state}
     return fields_as_json(values, "id name url api_key_hint tools state detail created_at")
+
+
+def _accepted_before(tool: ListedTool, accepted: set[str]) -> dict[str, str]:
+    before = None if tool.name in accepted else tool.accepted_description
+    return {} if before is None else {"accepted_description": before}
 
 
 def add(
@@ -113,7 +120,8 @@ def change(
         fields = {"api_key": None, **fields}
         columns |= {"accepted": "{}", "tools": "[]"}
     if reading is not None:
-        columns |= columns_of(reading, columns.get("accepted", row["accepted"]), now_seconds)
+        before = {name: columns.get(name, row[name]) for name in ("accepted", "tools")}
+        columns |= columns_of(reading, now_seconds=now_seconds, **before)
     if "api_key" in fields:
         columns |= sealed_columns(tx, box, account_id, server_id, fields["api_key"])
     current = {**dict(row), **columns}
@@ -154,7 +162,7 @@ def store(
     row = TABLE.by_id(tx, account_id, server_id)
     if (row["url"], row["sealed_key"]) != (before["url"], before["sealed_key"]):
         return row
-    return _update(tx, row, columns_of(reading, row["accepted"], now_seconds))
+    return _update(tx, row, columns_of(reading, row["accepted"], now_seconds, tools=row["tools"]))
 
 
 def delete(tx: sqlite3.Connection, account_id: str, server_id: str, now_seconds: float) -> None:

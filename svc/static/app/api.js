@@ -466,6 +466,11 @@ export const api = {
     ...crud("/user/providers"),
     test: (id) => post(`/user/providers/${segment(id)}/test`, {}),
   },
+  toolServers: {
+    ...crud("/user/tool-servers"),
+    test: (id) => post(`/user/tool-servers/${segment(id)}/test`, {}),
+  },
+  tools: { list: async () => (await get("/v1/tools")).data },
   projects: crud("/projects"),
   conversations: {
     ...crud("/conversations"),
@@ -473,6 +478,13 @@ export const api = {
     exported: (id) => download(`/conversations/${segment(id)}/export`),
     addMessage: (id, body) => post(`/conversations/${segment(id)}/messages`, body),
     stop: (id) => post(`/conversations/${segment(id)}/stop`, {}),
+    async *approve(id, calls, { onOpen, ...options }) {
+      const path = `/conversations/${segment(id)}/approve`,
+        headers = { "x-service-continue": "true" };
+      const answer = await checked("POST", path, { ...options, headers, body: { calls } });
+      onOpen();
+      yield* chunksOf(answer);
+    },
     async *stream(id, options) {
       yield* chunksOf(await checked("GET", `/conversations/${segment(id)}/stream`, options));
     },

@@ -10,6 +10,7 @@ import { Estimate } from "./estimate.js";
 import { draftOf, keepDraft, keepFiles, keepText } from "./drafts.js";
 import { html } from "./html.js";
 import { limits } from "./limits.js";
+import { ToolsButton } from "./tools.js";
 import { texts } from "./texts.js";
 
 const t = texts.chat;
@@ -146,6 +147,7 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
     ></textarea>
     <div class="composer-bar">
       <${AttachButton} onFiles=${add} />
+      <${ToolsButton} id=${id} model=${priced.modelId} conversation=${priced.conversation} />
       <${DictateButton} area=${area} />
       <${Estimate} ...${priced} id="estimate" draft=${draft} pictures=${pictures} />
       ${busy && html`<${IconButton} class="stop" icon="stop" label=${t.stop} onClick=${onStop} />`}

@@ -23,6 +23,10 @@ export function latest(messages) {
 export const inChatFormat = (messages) =>
   Promise.all(messages.map(async ({ role, content }) => ({ role, content: await pictureParts(content) })));
 
+/** Return messages of which no answer waits for an approval: the next question refuses it. */
+export const withoutWaiting = (messages) =>
+  messages.map((message) => (message.status === "waiting" ? { ...message, status: "complete" } : message));
+
 /** The title of a conversation that begins with this content, or null. */
 export function titleOf(content) {
   const { text, files } = split(content);
@@ -38,7 +42,8 @@ export function newQuestion(content, pictures) {
 
 /** Return `known`, so that it is not drawn again, unless `message` differs. */
 export function sameOr(known, message) {
-  const facts = ({ content, status, versions }) => JSON.stringify([content.length, status, versions]);
+  const facts = ({ content, status, versions, steps }) =>
+    JSON.stringify([content.length, status, versions, steps?.length]);
   if (!known) return message;
   return facts(known) === facts(message) ? known : { ...message, key: known.key };
 }

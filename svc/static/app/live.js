@@ -12,6 +12,7 @@ export function newLive({ model, question = null, stored = null, key = null }) {
   const live = {
     text: signal(stored?.content ?? ""),
     reasoning: signal(stored?.answer?.reasoning ?? ""),
+    steps: signal(stored?.steps ?? []), // of tools
     model: signal(stored?.model ?? model),
     startedAt: stored ? Date.parse(stored.created_at) : Date.now(),
     memory: signal(stored?.answer?.memory.length ?? 0),
@@ -41,16 +42,18 @@ const textOf = ({ content, refusal }) => `${content ?? ""}${refusal ?? ""}`;
 const reasoningOf = ({ reasoning_content, reasoning }) =>
   [reasoning_content, reasoning].find((value) => value && typeof value === "string") ?? "";
 
-/** Return a function that adds a chunk. */
-export function writerOf(live) {
-  let text = "",
-    reasoning = "",
+/** Return a function that adds a chunk. `goesOn`: after what is there, else from the beginning. */
+export function writerOf(live, goesOn = false) {
+  let text = goesOn ? live.text.peek() : "",
+    reasoning = goesOn ? live.reasoning.peek() : "",
+    steps = goesOn ? live.steps.peek() : [],
     scheduled = false;
   live.flush = () => {
     scheduled = false;
     batch(() => {
       live.text.value = text;
       live.reasoning.value = reasoning;
+      live.steps.value = steps;
     });
   };
   return (chunk) => {
@@ -58,6 +61,7 @@ export function writerOf(live) {
     const delta = chunk.choices[0]?.delta ?? {};
     text += textOf(delta);
     reasoning += reasoningOf(delta);
+    if (chunk.service?.tool_call || chunk.service?.tool_result) steps = [...steps, chunk.service];
     if (scheduled) return;
     scheduled = true;
     setTimeout(live.flush, document.hidden ? HIDDEN_TAB_MS : DRAWN_EVERY_MS);
@@ -71,6 +75,7 @@ export const answerOf = (live) => ({
   content: live.text.peek(),
   model: live.model.peek(),
   created_at: new Date(live.startedAt).toISOString(),
+  steps: live.steps.peek(),
   status: "interrupted",
   isLocal: true,
   answer: { reasoning: live.reasoning.peek() || null, duration_ms: Date.now() - live.startedAt },

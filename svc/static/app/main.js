@@ -28,6 +28,7 @@ const VIEWS = {
   settings: () => import("./views/settings.js"),
   imports: () => import("./views/imports.js"),
   memory: () => import("./views/memory.js"),
+  "tool-servers": () => import("./views/tool-servers.js"),
   support: () => import("./views/support.js"),
   admin: () => import("./views/admin.js"),
 };

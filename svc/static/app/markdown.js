@@ -6,6 +6,7 @@ import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { growing, rawOf } from "./blocks.js";
 import { CodeBlock } from "./code.js";
 import { html } from "./html.js";
+import { cited, safe } from "./links.js";
 import { whenVisible } from "./viewport.js";
 import { Picture } from "./picture.js";
 import { TextBlocks, linesOf } from "./text-blocks.js";
@@ -40,16 +41,6 @@ function plain(text) {
   });
 }
 
-/** Return a safe link address, or null. */
-function safe(href) {
-  try {
-    const url = new URL(href);
-    return ["https:", "http:", "mailto:"].includes(url.protocol) ? url.href : null;
-  } catch {
-    return null;
-  }
-}
-
 const FIRST_LETTER = /\p{L}/u;
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 /** The direction of a text by its first letter. `dir="auto"` skips parts with a direction of their own. */
@@ -57,7 +48,8 @@ const directionOf = (text) => (RIGHT_TO_LEFT.test(FIRST_LETTER.exec(text)?.[0] ?
 
 const inline = (tokens) => tokens?.map(element);
 const Source = ({ text }) => html`<p class="said" dir="auto"><${TextBlocks} text=${text} /></p>`;
-let depth = 0;
+let depth = 0,
+  inLink = false;
 
 /** Elements are cached by token, so an unchanged token is not drawn again. */
 function element(token) {
@@ -85,7 +77,8 @@ function made(token) {
     case "paragraph":
       return html`<p class=${continued(token) || undefined} dir="auto">${inline(token.tokens)}</p>`;
     case "text":
-      return token.tokens ? inline(token.tokens) : plain(token.text);
+      if (token.tokens) return inline(token.tokens);
+      return inLink ? plain(token.text) : cited(plain(token.text));
     case "escape":
       return token.text;
     case "strong":
@@ -253,8 +246,11 @@ function table({ header, rows, align, widths, ...token }) {
 function linked(token) {
   const href = safe(token.href);
   if (!href) return inline(token.tokens);
+  inLink = true; // a citation there stays text
+  const inside = inline(token.tokens);
+  inLink = false;
   return html`<a href=${href} target="_blank" rel="noopener noreferrer" title=${href}>
-    ${inline(token.tokens)}
+    ${inside}
   </a>`;
 }
 

@@ -1,6 +1,7 @@
 // One message of a conversation. An answer also shows its cost, duration and recalled passages.
 import { computed, signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { Approvals, SourceList, Steps } from "./answer-tools.js";
 import { AttachButton, AttachedList, attachments } from "./attached.js";
 import { Button, CopyButton, Failed, IconButton, Money, Time, toast } from "./components.js";
 import { hasParts, split } from "./content.js";
@@ -8,6 +9,7 @@ import { bytes, cost as dollars, duration, modelName } from "./format.js";
 import { html, memo } from "./html.js";
 import { Icon } from "./icons.js";
 import { LoadingModel } from "./loading-model.js";
+import { Sources } from "./links.js";
 import { Markdown } from "./markdown.js";
 import { whenVisible } from "./viewport.js";
 import { Picture } from "./picture.js";
@@ -33,7 +35,7 @@ function splitReasoning(text, reasoning) {
 const Roles = { user: Question, assistant: Answer, system: Instructions };
 
 /**
- * `actions`: {edit, cancel, send, retry, goOn, show}. The object must not change.
+ * `actions`: {edit, cancel, send, retry, goOn, show, approve}. The object must not change.
  * `visible`: whether the message is near the screen; other messages are plain text until then.
  */
 export const Message = memo(({ message, visible: initiallyVisible, ...rest }) => {
@@ -228,7 +230,10 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
     [message],
   );
   const thought = live ? thinks.value : reasoning;
-  const isEmpty = !live && status === "complete" && !text.trim() && !ENDINGS[answer?.finish_reason];
+  const steps = live ? live.steps.value : (message.steps ?? NONE),
+    sources = message.sources ?? NONE;
+  const isEmpty =
+    !live && status === "complete" && !text.trim() && !ENDINGS[answer?.finish_reason] && !steps.length;
   return html`<article
     class="message said-assistant ${live ? "live" : ""} ${isLast ? "last" : ""}"
     data-id=${message.id}
@@ -237,13 +242,17 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
     <h2 class="hidden-text">${t.assistant}</h2>
     <${Recalled} passages=${answer?.memory} number=${live?.memory.value} />
     ${thought && html`<${Reasoning} text=${reasoning} done=${begun.value} />`}
+    <${Steps} steps=${steps} isLive=${Boolean(live)} isWaiting=${status === "waiting"} />
     ${
       begun.value
-        ? (live || text) && html`<${Markdown} text=${text} />`
+        ? (live || text) && html`<${Sources.Provider} value=${sources}><${Markdown} text=${text} /><//>`
         : !thought &&
+          !steps.length &&
           html`<p class="dots" aria-hidden="true"><i></i><i></i><i></i></p>
             ${live && html`<${LoadingModel} model=${live.model.value} />`}`
     }
+    <${Approvals} message=${message} onDecide=${actions.approve} />
+    <${SourceList} text=${message.content} sources=${sources} />
     ${live?.isLost.value && html`<p class="ending" role="status">${t.reconnecting}</p>`}
     ${
       !live &&
@@ -270,6 +279,7 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
 }
 
 const whole = signal(true);
+const NONE = [];
 
 /** Why an answer is not complete, and what can be done. */
 function Ending({ message: { content, status, error, answer }, actions, canRetry, hasPictures }) {

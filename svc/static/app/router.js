@@ -14,6 +14,7 @@ export const NAMES = /** @type {const} */ ([
   "settings",
   "imports",
   "memory",
+  "tool-servers",
   "support",
   "admin",
 ]);

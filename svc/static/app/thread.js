@@ -5,10 +5,20 @@ import { api, wasAborted } from "./api.js";
 import { hasParts } from "./content.js";
 import { changed, listAgain, unused, used } from "./conversations.js";
 import { draftOf, keepDraft, putDraft, queueOf } from "./drafts.js";
-import { inChatFormat, isFull, isSent, latest, newQuestion, sameOr, titleOf } from "./history.js";
+import {
+  inChatFormat,
+  isFull,
+  isSent,
+  latest,
+  newQuestion,
+  sameOr,
+  titleOf,
+  withoutWaiting,
+} from "./history.js";
 import { answerOf, newLive, sleep, writerOf } from "./live.js";
 import { sendNext } from "./queue.js";
 import { wallet } from "./state.js";
+import { moveTools, tools, toolsHeader } from "./tools.js";
 
 const PAGE = 30;
 const OLDER_PAGE = 50;
@@ -151,7 +161,7 @@ class Thread {
     const draft = isDraft && { key: this.address.peek(), content: draftOf(this.address.peek()) };
     batch(() => {
       this.problem.value = null;
-      this.messages.value = [...shown.slice(0, until), question];
+      this.messages.value = [...withoutWaiting(shown.slice(0, until)), question];
       this.live.value = live;
     });
     const accept = this.#accepting(draft, question);
@@ -207,6 +217,7 @@ class Thread {
       "x-service-continue": "true",
       "x-service-conversation": this.id,
       ...(replaces && { "x-service-replaces": replaces.id }),
+      ...(await toolsHeader(this.id, model)),
     };
     const onOpen = (answer) => {
       live.memory.value = Number(answer.get("x-service-memory")) || 0;
@@ -229,6 +240,7 @@ class Thread {
     this.id = made.id;
     threads.set(made.id, this);
     this.conversation.value = { ...made, title };
+    moveTools(null, made.id);
   }
 
   /** Return the latest earlier messages that fit the model's limit. `live.omitted` counts the others. */
@@ -277,6 +289,7 @@ class Thread {
     if (back) putDraft(this.address.peek(), back, { pictures: content === request.text ? pictures : [] });
     wallet.reload();
     if (error.code === "already_active") await this.refresh();
+    if (error.param === "x-service-tools") tools.reload();
   }
 
   /** Delete the conversation that was created for a question that was not accepted. */
@@ -285,6 +298,7 @@ class Thread {
     threads.delete(id);
     unused(id);
     this.id = null;
+    moveTools(id, null);
     batch(() => {
       this.address.value = null;
       this.conversation.value = null;
@@ -376,6 +390,49 @@ class Thread {
       await sleep(STOP_EVERY_MS);
     }
     if (this.live.peek() === live && (!live.isOpen || live.isLost.peek())) abort();
+  }
+
+  /**
+   * Decide about the calls of an answer that waits, which then goes on: `calls` by their ids. `always`: the
+   * tools that run in this conversation without a question from now on. Throws the error of a refusal.
+   */
+  async approve(message, calls, always = []) {
+    if (this.live.peek()) return;
+    if (always.length) await this.alwaysAllow([...this.conversation.peek().always_allow, ...always]);
+    const shown = this.messages.peek(),
+      live = newLive({ model: message.model, stored: message, key: message.key });
+    let isOpen = false;
+    batch(() => {
+      this.messages.value = shown.filter((one) => one !== message);
+      this.live.value = live;
+    });
+    try {
+      const write = writerOf(live, true);
+      const onOpen = () => {
+        isOpen = true;
+      };
+      for await (const chunk of api.conversations.approve(this.id, calls, {
+        onOpen,
+        signal: live.abort.signal,
+      }))
+        write(chunk);
+    } catch (error) {
+      if (!isOpen) {
+        batch(() => {
+          this.messages.value = shown;
+          this.live.value = null;
+        });
+        await this.refresh(); // another tab may have decided
+        throw error;
+      }
+      if (error.status === 0) await this.#attach(live);
+    }
+    await this.#settle(live);
+  }
+
+  /** Set the tools that run in this conversation without a question. Throws the error. */
+  async alwaysAllow(names) {
+    this.conversation.value = await api.conversations.change(this.id, { always_allow: [...new Set(names)] });
   }
 
   /** Answer the last question once more: a new version of its answer. */

@@ -37,6 +37,7 @@ export const administration = {
     add: (body) => post("/admin/models", body),
     remove: (name) => remove(`/admin/models/${encodeURIComponent(name)}`),
   },
+  tools: (month) => get("/admin/tools", { month }),
   catalog: () => get("/admin/catalog"),
   reload: () => post("/admin/reload", {}),
   backup: () => post("/admin/backup", {}),

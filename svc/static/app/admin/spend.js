@@ -9,18 +9,13 @@ import { html } from "../html.js";
 import { resource } from "../state.js";
 import { texts } from "../texts.js";
 import { administration } from "./api.js";
+import { monthName, months } from "./months.js";
 import { Table } from "./table.js";
 import { adminTexts } from "./texts.js";
 
 const t = adminTexts.spend;
 const MOST_ROWS = 200; // drawn at once; the CSV file has all
-const MONTHS = 36;
 const DAY_MS = 86_400_000;
-const FORMAT = new Intl.DateTimeFormat(document.documentElement.lang, {
-  month: "long",
-  year: "numeric",
-  timeZone: "UTC",
-});
 const month = signal(new Date().toISOString().slice(0, 7));
 const by = signal("user");
 const RANGE = "range"; // no month
@@ -31,17 +26,6 @@ const range = signal({
 const period = () => (month.peek() === RANGE ? range.peek() : { month: month.peek() });
 const days = resource(() => administration.usage({ ...period(), by: "day" }));
 const table = resource(() => administration.usage({ ...period(), by: by.peek() }));
-
-const monthName = (iso) => FORMAT.format(new Date(iso));
-
-/** The choices of a month, newest first. Firefox and Safari have no input for months. */
-function months() {
-  const now = new Date();
-  return Array.from({ length: MONTHS }, (_, back) => {
-    const first = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)).toISOString();
-    return [first.slice(0, 7), monthName(first)];
-  });
-}
 
 /** The last day of the month that is drawn: today, or the month's end. */
 function lastDay(name) {

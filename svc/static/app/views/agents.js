@@ -18,7 +18,6 @@ import {
 } from "../components.js";
 import { duration, modelName } from "../format.js";
 import { html } from "../html.js";
-import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
 import { Markdown } from "../markdown.js";
 import { ModelPicker } from "../model-picker.js";
@@ -27,6 +26,9 @@ import { go, link } from "../router.js";
 import { beginRun, liveRun, runsChanged, timelineOf } from "../run.js";
 import { pagedList, projects, remembered } from "../state.js";
 import { texts } from "../texts.js";
+import { tools as available } from "../tools.js";
+import { nameOf } from "../tools/names.js";
+import { Calls } from "../tools/step.js";
 
 const t = texts.agents;
 const LOOK_AGAIN_MS = 2000;
@@ -38,6 +40,7 @@ const filter = signal("");
 export default function Agents({ path, query }) {
   useEffect(() => {
     projects.ensure();
+    available.ensure();
   }, []);
   return path[0]
     ? html`<${Run} key=${path[0]} id=${path[0]} />`
@@ -57,6 +60,7 @@ function Form({ project: given }) {
     project = useSignal(given ?? ""),
     form = useRef(null);
   const { model, steps, tools } = chosen.value;
+  const isThere = (name) => available.data.peek()?.some((tool) => tool.name === name) ?? true;
   const set = (what) => {
     chosen.value = { ...chosen.peek(), ...what };
   };
@@ -66,7 +70,7 @@ function Form({ project: given }) {
       goal: goal.peek(),
       max_steps: steps,
       ...(model && { model }),
-      ...(tools && { tools }),
+      ...(tools && { tools: tools.filter(isThere) }),
       ...(project.peek() && { project_id: project.peek() }),
     };
     [busy.value, error.value] = [true, null];
@@ -83,7 +87,7 @@ function Form({ project: given }) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.current.requestSubmit();
   };
   const toggle = (name, on) => {
-    const now = tools ?? Object.keys(t.toolNames);
+    const now = tools ?? [];
     set({ tools: on ? [...now, name] : now.filter((one) => one !== name) });
   };
   const names = [["", t.noProject], ...(projects.data.value ?? []).map(({ id, name }) => [id, name])];
@@ -126,7 +130,7 @@ function Form({ project: given }) {
       }
     </div>
     <details class="table-fold">
-      <summary>${t.tools}: ${tools ? t.someTools(tools.length) : t.allTools}</summary>
+      <summary>${t.tools}: ${tools ? t.someTools(tools.filter(isThere).length) : t.allTools}</summary>
       <fieldset class="tool-choice">
         <legend class="hidden-text">${t.tools}</legend>
         <label class="check">
@@ -140,14 +144,17 @@ function Form({ project: given }) {
         ${
           tools &&
           html`<div class="tool-grid">
-            ${Object.entries(t.toolNames).map(
-              ([name, label]) => html`<label class="check">
+            ${(available.data.value ?? []).map(
+              ({ name, ask, source }) => html`<label class="check" key=${name}>
               <input
                 type="checkbox"
                 checked=${tools.includes(name)}
                 onChange=${(event) => toggle(name, event.currentTarget.checked)}
               />
-              ${label}
+              <span>
+                ${source === "service" ? nameOf(name) : name.replace("__", ": ")}
+                ${ask && html`<small class="quiet tool-asks">${t.asks}</small>`}
+              </span>
             </label>`,
             )}
           </div>`
@@ -353,7 +360,9 @@ function Timeline({ entries, goesOn }) {
       if (entry.kind === "step") return html`<li key=${at} class="timeline-step">${t.step(entry.step)}</li>`;
       if (entry.kind === "text") return html`<li key=${at}><${Markdown} text=${entry.text} /></li>`;
       if (entry.kind === "truncated") return html`<li key=${at} class="quiet small">${t.truncated}</li>`;
-      return html`<li key=${at}><${Tool} of=${entry} goesOn=${goesOn} /></li>`;
+      if (entry.within) return null; // below its call
+      const calls = [entry, ...entries.filter(({ within }) => within === entry.id)];
+      return html`<li key=${at}><${Calls} entries=${calls} goesOn=${goesOn} /></li>`;
     })}
     ${
       goesOn &&
@@ -363,36 +372,3 @@ function Timeline({ entries, goesOn }) {
     }
   </ol>`;
 }
-
-function Tool({ of, goesOn }) {
-  const name = t.toolNames[of.name] ?? of.name,
-    result = of.done ? textOf(of.result) : "";
-  const artifact = of.ok && of.result?.id?.startsWith?.("art_") ? of.result : null;
-  return html`
-    <details class="tool">
-      <summary>
-        <${Icon} name=${of.ok === false ? "warning" : "play"} size=${16} /><span>${t.called(name)}</span>
-        <span class="tool-said">${Object.values(of.arguments).map(textOf).join(" · ")}</span>
-        <span class=${of.ok === false ? "tool-end bad" : "tool-end"}>
-          ${
-            of.done
-              ? of.ok
-                ? html`<${Icon} name="check" size=${16} />`
-                : t.failed
-              : goesOn
-                ? html`<span class="spinner" role="status" aria-label=${t.working}></span>`
-                : t.unfinished
-          }
-        </span>
-      </summary>
-      <div class="tool-body">
-        <p class="quiet small">${t.arguments}</p>
-        <pre tabindex="0">${JSON.stringify(of.arguments, null, 2)}</pre>
-        ${of.done && html`<p class="quiet small">${t.result}</p><pre tabindex="0">${result}</pre>`}
-      </div>
-    </details>
-    ${artifact && html`<${ArtifactCard} of=${artifact} />`}
-  `;
-}
-
-const textOf = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));

@@ -69,6 +69,11 @@ function Conversation({ thread, projectId, messageId }) {
       goOn() {
         send({ text: t.continueText });
       },
+      async approve(message, calls, always) {
+        scroll.follow();
+        focusComposer();
+        await thread.approve(message, calls, always);
+      },
       show(id) {
         thread.showVersion(id).catch((error) => toast(error.message, { kind: "bad" }));
       },
@@ -288,7 +293,8 @@ function Spoken({ thread }) {
     else if (was.current && thread.problem.peek()) said.value = "";
     else if (was.current) {
       const { content = "", status } = thread.messages.peek().at(-1) ?? {};
-      said.value = [content.slice(0, 2_000), t.endings[status]].filter(Boolean).join("\n") || t.done;
+      const more = status === "waiting" ? t.waiting : t.endings[status];
+      said.value = [content.slice(0, 2_000), more].filter(Boolean).join("\n") || t.done;
     }
     was.current = live;
   }, [live]);

@@ -53,6 +53,11 @@ export default function Settings() {
         }}
       />
     </div>
+    <h2>${t.tools}</h2>
+    <div class="card section-row">
+      <p class="grow">${t.toolsText}</p>
+      <${Button} icon="tools" href=${link("tool-servers")}>${texts.views["tool-servers"]}<//>
+    </div>
     <h2>${t.data}</h2><${Export} />
     <div class="card section-row">
       <p class="grow">${t.memoryText}</p>

@@ -1,0 +1,97 @@
+// A call of a tool: what it does, its input and its result, and the calls that it made itself.
+import { useEffect } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { ArtifactCard } from "../artifact.js";
+import { CodeBlock } from "../code.js";
+import { html } from "../html.js";
+import { Icon } from "../icons.js";
+import { safe } from "../links.js";
+import { tools } from "../tools.js";
+import { argumentsOf, doing, hostOf } from "./names.js";
+import { toolTexts } from "./texts.js";
+
+const t = toolTexts.steps;
+const ICONS = { search_web: "search", fetch_url: "docs", search_memory: "memory", find_in_files: "search" };
+
+const textOf = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+
+/** `entries`: calls of a timeline (run.js); `unfinished` is said of those without a result, if none run. */
+export function Calls({ entries, goesOn, unfinished = t.unfinished }) {
+  useEffect(() => {
+    tools.ensure();
+  }, []);
+  const ids = new Set(entries.map(({ id }) => id));
+  const outer = entries.filter(({ within }) => !ids.has(within));
+  return outer.map(
+    (call) => html`<${Call}
+      key=${call.id}
+      of=${call}
+      inner=${entries.filter(({ within }) => within === call.id)}
+      ...${{ goesOn, unfinished }}
+    />`,
+  );
+}
+
+function Call({ of, inner, goesOn, unfinished }) {
+  const open = useSignal(false);
+  const artifact = of.ok && of.result?.id?.startsWith?.("art_") ? of.result : null;
+  const icon = of.ok === false ? "warning" : (ICONS[of.name] ?? "play");
+  return html`
+    <details
+      class="tool"
+      onToggle=${(event) => {
+        open.value = event.currentTarget.open;
+      }}
+    >
+      <summary>
+        <${Icon} name=${icon} size=${16} /><span class="tool-name" dir="auto">${doing(of)}</span>
+        <span class=${of.ok === false ? "tool-end bad" : "tool-end"}>
+          ${
+            of.done
+              ? of.ok
+                ? html`<${Icon} name="check" size=${16} />`
+                : t.failed
+              : goesOn
+                ? html`<span class="spinner" role="img" aria-label=${t.running}></span>`
+                : unfinished
+          }
+        </span>
+      </summary>
+      ${open.value && html`<${Details} of=${of} />`}
+    </details>
+    ${
+      inner.length > 0 &&
+      html`<div class="tool-inner">
+        <${Calls} entries=${inner} goesOn=${goesOn} unfinished=${unfinished} />
+      </div>`
+    }
+    ${artifact && html`<${ArtifactCard} of=${artifact} />`}
+  `;
+}
+
+function Details({ of }) {
+  const given = argumentsOf(of);
+  return html`<div class="tool-body">
+    ${
+      of.name === "run_python" && typeof given?.code === "string"
+        ? html`<${CodeBlock} text=${given.code} language="python" />`
+        : html`<p class="quiet small">${t.arguments}</p>
+          <pre tabindex="0">${given ? JSON.stringify(given, null, 2) : String(of.arguments)}</pre>`
+    }
+    ${of.done && html`<p class="quiet small">${t.result}</p><${Result} of=${of.result} />`}
+  </div>`;
+}
+
+function Result({ of }) {
+  const isList = Array.isArray(of) && of.length > 0 && of.every((one) => one && safe(one.url));
+  if (!isList) return html`<pre tabindex="0" dir="auto">${textOf(of)}</pre>`;
+  return html`<ol class="found">
+    ${of.map(
+      ({ title, url, snippet }) => html`<li>
+        <a href=${safe(url)} target="_blank" rel="noopener noreferrer" dir="auto">${title || hostOf(url)}</a>
+        <span class="quiet small"> ${hostOf(url)}</span>
+        ${snippet && html`<p class="quiet small" dir="auto">${snippet}</p>`}
+      </li>`,
+    )}
+  </ol>`;
+}
