@@ -7,7 +7,7 @@ export const Steps = (props) =>
   props.steps.length > 0 &&
   html`<${Lazy} name="steps" from=${() => import("./tools/steps.js")} ...${props} />`;
 
-/** The calls of a `message` that waits. `onDecide(message, calls, always)` may throw. */
+/** The calls of a `message` that waits. `onDecide(message, calls, always)`: see thread.approve. */
 export const Approvals = (props) =>
   props.message.status === "waiting" &&
   html`<${Lazy} name="approvals" from=${() => import("./tools/approvals.js")} ...${props} />`;

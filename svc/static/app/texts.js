@@ -150,8 +150,8 @@ export const texts = {
     stop: "Stop",
     attach: "Add files",
     tools: "Tools",
-    toolsOn: (n, isOff) =>
-      !n ? "Tools" : isOff ? "Tools: this model cannot call tools" : `Tools: ${n.toLocaleString("en")} on`,
+    toolsOn: "on",
+    toolsOff: "not with this model",
     waiting: "A tool waits for your approval.",
     attached: "Attached files",
     remove: (name) => `Remove ${name}`,

@@ -84,14 +84,16 @@ export function ToolsButton({ id, model, conversation }) {
       class="icon-button tools-button ${chosen.length && !isOff ? "on" : ""}"
       aria-haspopup="dialog"
       aria-expanded=${String(opened.value)}
-      aria-label=${t.toolsOn(chosen.length, isOff)}
-      title=${t.toolsOn(chosen.length, isOff)}
       onClick=${() => {
         opened.value = !opened.value;
       }}
     >
       <${Icon} name="tools" /><span class="tools-name">${t.tools}</span>
-      ${chosen.length > 0 && html`<span class="tools-count">${isOff ? "–" : chosen.length}</span>`}
+      ${
+        chosen.length > 0 &&
+        html`<span class="tools-count">${isOff ? t.toolsOff : chosen.length}</span>
+          ${!isOff && html`<span class="hidden-text">${t.toolsOn}</span>`}`
+      }
     </button>
     ${
       opened.value &&

@@ -23,7 +23,7 @@ export default function Tools() {
   const found = report.data.value,
     error = report.error.value;
   return html`
-    <p class="quiet">${t.intro}</p>
+    <p class="quiet more-space">${t.intro}</p>
     <div class="filters">
       <${Field}
         label=${adminTexts.spend.month}

@@ -57,7 +57,7 @@ function Approval({ call, choice, busy, onChoose }) {
   const name = nameOf(call.name),
     known = tools.data.value?.find((tool) => tool.name === call.name),
     there = atServer(call.name);
-  const price = known && (known.price_micros ? t.price(cost(known.price_micros)) : t.free);
+  const price = known && (known.price_micros ? t.price(cost(known.price_micros)) : there && t.free);
   return html`<div class="approval" role="group" aria-label=${name}>
     <p class="item-title" dir="auto">${name}</p>
     <p class="quiet small">

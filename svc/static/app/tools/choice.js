@@ -15,6 +15,10 @@ const DESCRIPTION_CHARACTERS = 140;
 const short = (text) =>
   text.length > DESCRIPTION_CHARACTERS ? `${text.slice(0, DESCRIPTION_CHARACTERS)}…` : text;
 
+const ORDER = Object.keys(toolTexts.toolNames);
+/** What people use most comes first, then other tools of the service, then those of servers. */
+const placeOf = ({ name, source }) => (source === "service" ? ORDER.indexOf(name) >>> 0 : Infinity);
+
 export default function Choice({ id, conversation, isOff, close, anchor }) {
   const panel = useRef(null);
   const all = tools.data.value,
@@ -37,7 +41,8 @@ export default function Choice({ id, conversation, isOff, close, anchor }) {
     const others = chosenTools(id).filter((one) => one !== name);
     chooseTools(id, on ? [...others, name] : others);
   };
-  const sources = [...new Set(all?.map(({ source }) => source))];
+  const sorted = all?.toSorted((one, other) => placeOf(one) - placeOf(other)) ?? [],
+    sources = [...new Set(sorted.map(({ source }) => source))];
   const gone = all ? chosen.filter((name) => !all.some((tool) => tool.name === name)) : [];
   return html`<div
     class="picker-panel tool-choices"
@@ -60,7 +65,7 @@ export default function Choice({ id, conversation, isOff, close, anchor }) {
     ${sources.map(
       (source) => html`<section key=${source}>
         <p class="label">${source === "service" ? t.service : t.ofServer(source)}</p>
-        ${all
+        ${sorted
           .filter((tool) => tool.source === source)
           .map(
             (tool) => html`<${Tool}
@@ -85,7 +90,10 @@ function Tool({
   allowed,
 }) {
   const isAllowed = ask && allowed.includes(name),
-    facts = [price ? t.price(cost(price)) : t.free, ask && (isAllowed ? t.always : t.asks)];
+    facts = [
+      price ? t.price(cost(price)) : source !== "service" && t.free,
+      ask && (isAllowed ? t.always : t.asks),
+    ];
   const askAgain = async () => {
     try {
       await threadOf(id).alwaysAllow(allowed.filter((one) => one !== name));

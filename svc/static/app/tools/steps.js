@@ -28,7 +28,11 @@ export default function Steps({ steps, isLive, isWaiting }) {
       ${
         running
           ? html`<span class="spinner" aria-hidden="true"></span><span class="one-line">${doing(running)}</span>`
-          : html`<${Icon} name="tools" size=${16} />${t.title(entries.length)}`
+          : html`${
+              isLive
+                ? html`<span class="spinner" aria-hidden="true"></span>`
+                : html`<${Icon} name="tools" size=${16} />`
+            }${t.title(entries.length)}`
       }
     </summary>
     <div class="tool-list">

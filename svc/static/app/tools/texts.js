@@ -18,7 +18,11 @@ export const toolTexts = {
     find_in_files: (what) => `Searching the files: ${what}`,
     read_file: (what) => `Reading ${what}`,
   },
+  /** In the order of the composer's panel. */
   toolNames: {
+    search_web: "Search the web",
+    fetch_url: "Read a web page",
+    run_python: "Run Python",
     calculate: "Calculate",
     current_time: "Current time",
     list_artifacts: "List files",
@@ -27,9 +31,6 @@ export const toolTexts = {
     generate_image: "Generate an image",
     generate_audio: "Speak",
     search_memory: "Search memory",
-    search_web: "Search the web",
-    fetch_url: "Read a web page",
-    run_python: "Run Python",
   },
   ofServer: (server, tool) => `${server}: ${tool}`,
   steps: {

@@ -71,8 +71,8 @@ function Conversation({ thread, projectId, messageId }) {
       },
       async approve(message, calls, always) {
         scroll.follow();
-        focusComposer();
-        await thread.approve(message, calls, always);
+        if (matchMedia("(hover: hover)").matches) focusComposer(); // the decision, which has the focus, goes
+        await thread.approve(message, calls, always).catch((error) => toast(error.message, { kind: "bad" }));
       },
       show(id) {
         thread.showVersion(id).catch((error) => toast(error.message, { kind: "bad" }));
