@@ -1,4 +1,4 @@
-// The English texts of tools, which are loaded with the first tool.
+// The English texts of tools and agents, which are loaded when they are first shown.
 const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
 export const toolTexts = {
@@ -110,4 +110,54 @@ export const toolTexts = {
     deleteTitle: "Delete this tool server?",
     deleteText: (name) => `The tools of “${name}” and its stored key are deleted. This cannot be undone.`,
   },
+};
+
+export const agentTexts = {
+  intro: "Describe a goal. The agent plans, uses tools and shows each step.",
+  goal: "Goal",
+  goalHint: "For example “Compare these two offers and write a note with the result”.",
+  model: "Model",
+  steps: "Maximum steps",
+  tools: "Tools",
+  allTools: "All tools that ask for no approval",
+  asks: "This choice is your approval",
+  someTools: (n) => count(n, "tool", "tools"),
+  project: "Project",
+  noProject: "No project",
+  more: "Model, steps, tools",
+  run: "Run",
+  stop: "Stop",
+  again: "Run again",
+  newRun: "New run",
+  runs: "Runs",
+  filter: "Show",
+  all: "All runs",
+  none: "No runs yet",
+  noneText: "Your agent runs appear here, step by step.",
+  noneOfKind: "No matching runs.",
+  statuses: { running: "Running", final: "Finished", error: "Failed", stopped: "Stopped" },
+  reasons: {
+    max_steps: "The run reached its step limit before the goal.",
+    requested: "You stopped this run.",
+    shutdown: "The service restarted during this run.",
+    account_deleted: "The account was deleted.",
+    client_disconnected: "The connection was lost, which stops a run.",
+  },
+  finishReasons: {
+    length: "The answer reached the model's length limit.",
+    content_filter: "The model server's content filter ended the answer.",
+  },
+  started: (model) => `Started with ${model}`,
+  wholeGoal: "Full goal",
+  timeline: "Steps",
+  step: (n) => `Step ${n}`,
+  truncated: "This run had too many steps to store. The later ones are not shown.",
+  working: "Working…",
+  output: "Result",
+  steps_used: (n) => count(n, "step", "steps"),
+  tokens: (n) => count(n, "token", "tokens"),
+  artifacts: "Artifacts",
+  elsewhere: "This run is open in another window. This page shows its status only.",
+  lost: "The connection to this run was lost, which stops it. Its status is in the list of runs.",
+  back: "All runs",
 };

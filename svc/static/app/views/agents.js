@@ -29,8 +29,9 @@ import { texts } from "../texts.js";
 import { tools as available } from "../tools.js";
 import { nameOf } from "../tools/names.js";
 import { Calls } from "../tools/step.js";
+import { agentTexts } from "../tools/texts.js";
 
-const t = texts.agents;
+const t = agentTexts;
 const LOOK_AGAIN_MS = 2000;
 const TITLE_CHARACTERS = 300;
 const chosen = remembered("agent", { model: null, steps: 6, tools: null });

@@ -25,6 +25,7 @@ import { pictureOf } from "../pictures.js";
 import { speech as said } from "../read-aloud.js";
 import { models, modelsOf, remembered, wallet } from "../state.js";
 import { texts } from "../texts.js";
+import { agentTexts } from "../tools/texts.js";
 
 const t = texts.media;
 const SIZES = [
@@ -107,7 +108,7 @@ function Models({ of, value, onChange }) {
   const list = modelsOf(of);
   if (!list || list.length < 2) return null;
   return html`<${Field}
-    label=${texts.agents.model}
+    label=${agentTexts.model}
     value=${value ?? ""}
     options=${[["", texts.models.standard], ...list.map(({ id }) => [id, id])]}
     onChange=${(event) => onChange(event.currentTarget.value || null)}
@@ -282,7 +283,7 @@ function Viewer({ items, at, onAgain }) {
           icon="download"
           onClick=${() => saveArtifact(one).catch((error) => toast(error.message, { kind: "bad" }))}
         >${texts.common.download}<//>
-        ${prompt && html`<${Button} icon="retry" onClick=${() => onAgain(prompt)}>${texts.agents.again}<//>`}
+        ${prompt && html`<${Button} icon="retry" onClick=${() => onAgain(prompt)}>${agentTexts.again}<//>`}
         <${IconButton}
           class="turned"
           icon="back"

@@ -24,6 +24,7 @@ import { limits } from "../limits.js";
 import { go, link } from "../router.js";
 import { pagedList, projects } from "../state.js";
 import { texts } from "../texts.js";
+import { agentTexts } from "../tools/texts.js";
 
 const t = texts.projects;
 const adding = signal(false);
@@ -222,7 +223,7 @@ function Project({ id }) {
         <${Icon} name="agents" />
         <a class="grow item-link" href=${link("agents", one.id)}>
           <p class="item-title one-line">${one.goal}</p>
-          <p class="quiet small">${texts.agents.statuses[one.status]} · <${Time} at=${one.created_at} /></p>
+          <p class="quiet small">${agentTexts.statuses[one.status]} · <${Time} at=${one.created_at} /></p>
         </a>
       </li>`}
     />
