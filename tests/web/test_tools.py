@@ -239,7 +239,7 @@ async def test_several_calls_are_decided_one_by_one_and_sent_together(tooled: To
         await expect(cards.first).to_contain_text("Denied")
         await cards.first.get_by_role("button", name="Change").click()
         await cards.first.get_by_role("button", name="Deny").click()
-        await expect(page.get_by_text("Decide about 1 more call to go on.")).to_be_visible()
+        await expect(page.get_by_text("Decide about 1 more call to continue.")).to_be_visible()
         assert await findings(page) == []
         called = len(tooled.wiki.of("tools/call"))
         await cards.last.get_by_role("button", name="Allow once").click()

@@ -10,7 +10,7 @@ import { Estimate } from "./estimate.js";
 import { draftOf, keepDraft, keepFiles, keepText } from "./drafts.js";
 import { html } from "./html.js";
 import { limits } from "./limits.js";
-import { ToolsButton } from "./tools.js";
+import { ToolsButton } from "./tools-button.js";
 import { texts } from "./texts.js";
 
 const t = texts.chat;

@@ -398,7 +398,10 @@ class Thread {
    */
   async approve(message, calls, always = []) {
     if (this.live.peek()) return;
-    if (always.length) await this.alwaysAllow([...this.conversation.peek().always_allow, ...always]);
+    if (always.length) {
+      const names = new Set([...this.conversation.peek().always_allow, ...always]);
+      this.conversation.value = await api.conversations.change(this.id, { always_allow: [...names] });
+    }
     const shown = this.messages.peek(),
       live = newLive({ model: message.model, stored: message, key: message.key });
     let isOpen = false;
@@ -428,11 +431,6 @@ class Thread {
       if (error.status === 0) await this.#attach(live);
     }
     await this.#settle(live);
-  }
-
-  /** Set the tools that run in this conversation without a question. Throws the error. */
-  async alwaysAllow(names) {
-    this.conversation.value = await api.conversations.change(this.id, { always_allow: [...new Set(names)] });
   }
 
   /** Answer the last question once more: a new version of its answer. */

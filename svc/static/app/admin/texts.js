@@ -74,7 +74,7 @@ export const adminTexts = {
       "Can manage accounts, answer support and see all spending. Cannot read conversations or files of " +
       "others.",
     none: "No users yet",
-    noneText: "Invite somebody to get started.",
+    noneText: "Invite a person to get started.",
     noneFound: "No matching users",
     clear: "Clear search and filters",
     invite: "Invite user",

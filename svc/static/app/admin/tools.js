@@ -40,7 +40,11 @@ export default function Tools() {
         ? html`<div class=${report.busy.value ? "is-busy" : undefined}>
           <${Used} tools=${found.data} />
           <h2>${t.servers}</h2>
-          ${found.servers.length ? html`<${Servers} of=${found.servers} />` : html`<p class="quiet">${t.noServers}</p>`}
+          ${
+            found.servers.length
+              ? html`<${Servers} of=${found.servers} />`
+              : html`<p class="quiet">${t.noServers}</p>`
+          }
         </div>`
         : !error && html`<${Loading} />`
     }
@@ -81,7 +85,9 @@ const Servers = ({ of }) => html`<ul class="list">
             }
           </p>
         </div>
-        <span class="status ${state ? `status-${LOOKS[state]}` : ""}">${state ? t.states[state] : t.unread}</span>
+        <span class="status ${state ? `status-${LOOKS[state]}` : ""}">
+          ${state ? t.states[state] : t.unread}
+        </span>
       </div>
       ${detail && html`<p class="small">${detail}</p>`}
       ${

@@ -49,7 +49,7 @@ export default function Approvals({ message, onDecide }) {
         onChoose=${(choice) => decide(call.id, choice)}
       />`,
     )}
-    ${calls.length > 1 && left < calls.length && left > 0 && html`<p role="status" class="hint">${t.left(left)}</p>`}
+    ${left > 0 && left < calls.length && html`<p role="status" class="hint">${t.left(left)}</p>`}
   </section>`;
 }
 
@@ -105,7 +105,9 @@ function Arguments({ call }) {
       const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
       return html`<div key=${name}>
         <dt>${visible(name)}</dt>
-        <dd tabindex="0" dir="auto" class=${typeof value === "string" ? undefined : "mono"}>${visible(text)}</dd>
+        <dd tabindex="0" dir="auto" class=${typeof value === "string" ? undefined : "mono"}>
+          ${visible(text)}
+        </dd>
       </div>`;
     })}
   </dl>`;

@@ -1,10 +1,11 @@
 // The panel of the composer's button: a switch for each tool.
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { api } from "../api.js";
 import { Button, Failed, Loading, Notice, placeBeside, Switch, toast } from "../components.js";
 import { cost } from "../format.js";
+import { changed } from "../conversations.js";
 import { html } from "../html.js";
 import { link } from "../router.js";
-import { threadOf } from "../thread.js";
 import { chooseTools, chosenTools, tools } from "../tools.js";
 import { nameOf } from "./names.js";
 import { toolTexts } from "./texts.js";
@@ -96,7 +97,8 @@ function Tool({
     ];
   const askAgain = async () => {
     try {
-      await threadOf(id).alwaysAllow(allowed.filter((one) => one !== name));
+      const left = allowed.filter((one) => one !== name);
+      changed.value = await api.conversations.change(id, { always_allow: left });
     } catch (error) {
       toast(error.message, { kind: "bad" });
     }
@@ -105,7 +107,8 @@ function Tool({
   return html`<div class="tool-choice">
     <${Switch}
       label=${label}
-      hint=${html`${short(description)} <span class="facts-inline">${facts.filter(Boolean).join(" · ")}</span>`}
+      hint=${html`${short(description)}
+        <span class="facts-inline">${facts.filter(Boolean).join(" · ")}</span>`}
       checked=${isOn}
       disabled=${isOff}
       onChange=${(on) => turn(name, on)}

@@ -46,6 +46,6 @@ export function hostOf(url) {
 
 const HIDDEN = /(?![\n\t ])[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\p{Zs}\u115f\u1160\u3164\uffa0]/gu;
 
-/** Return a text in which characters that cannot be seen, or that turn the direction, are written as codes. */
+/** Return a text with codes for characters that are invisible or change the direction. */
 export const visible = (text) =>
   text.replace(HIDDEN, (character) => `\\u{${character.codePointAt(0).toString(16)}}`);

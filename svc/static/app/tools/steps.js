@@ -26,14 +26,11 @@ export default function Steps({ steps, isLive, isWaiting }) {
   >
     <summary>
       ${
-        running
-          ? html`<span class="spinner" aria-hidden="true"></span><span class="one-line">${doing(running)}</span>`
-          : html`${
-              isLive
-                ? html`<span class="spinner" aria-hidden="true"></span>`
-                : html`<${Icon} name="tools" size=${16} />`
-            }${t.title(entries.length)}`
+        isLive
+          ? html`<span class="spinner" aria-hidden="true"></span>`
+          : html`<${Icon} name="tools" size=${16} />`
       }
+      <span class="one-line">${running ? doing(running) : t.title(entries.length)}</span>
     </summary>
     <div class="tool-list">
       <${Calls} entries=${entries} goesOn=${isLive} unfinished=${isWaiting ? t.waits : t.unfinished} />

@@ -62,7 +62,7 @@ export const toolTexts = {
     deny: "Deny",
     decided: { once: "Allowed once", always: "Always allowed in this chat", deny: "Denied" },
     change: "Change",
-    left: (n) => `Decide about ${count(n, "more call", "more calls")} to go on.`,
+    left: (n) => `Decide about ${count(n, "more call", "more calls")} to continue.`,
     named: (action, tool) => `${action}: ${tool}`,
   },
   choice: {

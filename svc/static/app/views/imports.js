@@ -9,8 +9,9 @@ import { html } from "../html.js";
 import { usePolling } from "../polling.js";
 import { projects } from "../state.js";
 import { texts } from "../texts.js";
+import { importTexts } from "./texts.js";
 
-const t = texts.imports;
+const t = importTexts;
 const UNDO_MS = 24 * 3_600_000;
 const MOST_SHOWN = 200;
 const ORDER = ["failed", "imported", "skipped"];

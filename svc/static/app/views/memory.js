@@ -7,8 +7,9 @@ import { html } from "../html.js";
 import { link } from "../router.js";
 import { pagedList, settings } from "../state.js";
 import { texts } from "../texts.js";
+import { memoryTexts } from "./texts.js";
 
-const t = texts.memory;
+const t = memoryTexts;
 
 export default function Memory() {
   const query = useSignal(""),

@@ -95,7 +95,9 @@ function Server({ of }) {
     <div class="list-row">
       <${Icon} name="tools" />
       <div class="grow">
-        <p class="item-title">${of.name} <span class="status status-${LOOKS[of.state]}">${t.states[of.state]}</span></p>
+        <p class="item-title">
+          ${of.name} <span class="status status-${LOOKS[of.state]}">${t.states[of.state]}</span>
+        </p>
         <p class="quiet small">
           ${of.url} · ${
             !of.api_key_hint
@@ -155,7 +157,10 @@ function Changed({ tools: all, onAccept }) {
         accepted_description: before = null,
       }) => html`<div key=${name} class="tool-changed">
         <p class="item-title mono">${name}</p>
-        ${before !== null && html`<p class="label">${t.before}</p><p class="plain-text">${visible(before)}</p>`}
+        ${
+          before !== null &&
+          html`<p class="label">${t.before}</p><p class="plain-text">${visible(before)}</p>`
+        }
         <p class="label">${t.now}</p><p class="plain-text">${visible(description)}</p>
       </div>`,
     )}
@@ -240,7 +245,9 @@ function Editor({ of }) {
         type="password"
         autocomplete="off"
         maxlength=${limits.provider.api_key.maxlength}
-        hint=${isMoved.value ? t.keyDropped : of.api_key_hint ? own.keyStays(of.api_key_hint) : own.apiKeyHint}
+        hint=${
+          isMoved.value ? t.keyDropped : of.api_key_hint ? own.keyStays(of.api_key_hint) : own.apiKeyHint
+        }
         error=${told("api_key")}
       />
       ${
