@@ -41,6 +41,11 @@ class ToolChunks:
         self._speaks = False  # the current round has said something
         self._begun = False
 
+    def estimated_input(self) -> int:
+        """Return the estimated input tokens of the first call."""
+        calls = (item for item in self._items if not isinstance(item, dict))
+        return next((call.chunk_writer.estimated_input() for call in calls), 0)
+
     def go_on(self, text: str, steps: list[dict[str, Any]]) -> None:
         """Begin after what the caller has."""
         self.steps, self._spoke, self._begun = [*steps], bool(text), True
@@ -95,7 +100,9 @@ class ToolChunks:
         if not any(kept.values()):
             return None
         self._begun = True
-        return {**chunk, "choices": [{**choice, "delta": kept, "finish_reason": None}]}
+        sent = {**chunk, "choices": [{**choice, "delta": kept, "finish_reason": None}]}
+        sent.pop("service", None)  # no model server makes a step
+        return sent
 
     def _is_hidden(self, call: dict[str, Any]) -> bool:
         index = call["index"]

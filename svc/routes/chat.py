@@ -18,7 +18,7 @@ from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.inference.images import check_documents, check_files, check_images, reads_images
 from svc.inference.local.files import STATES
 from svc.inference.passed_request import PassedRequest
-from svc.routes.chat_tools import TOOL_REFUSALS, TOOLS_HEADER, AnswerMaker, body_with, tools_of
+from svc.routes.chat_tools import TOOL_REFUSALS, TOOLS_HEADER, body_with, tools_of
 from svc.routes.completion import (
     BODY_BYTES,
     BOOLEAN,
@@ -44,6 +44,7 @@ from svc.routes.schemas.common import (
 )
 from svc.routes.schemas.messages import COUNT_EXAMPLES, MESSAGES_ANSWER, MESSAGES_EXAMPLES, TOKEN_COUNT
 from svc.routes.schemas.responses import RESPONSE_ANSWER, RESPONSE_EXAMPLES
+from svc.routes.tool_answers import AnswerMaker
 from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, header, path_id
 from svc.server.streamed import json_array, streamed
@@ -176,7 +177,8 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     payer = payer_of(request, caller)
     maker, request_body = None, body
     if tools is not None and exchange is not None:
-        maker, body = AnswerMaker(request, caller, model, tools, exchange, added), body_with(tools, body)
+        body = body_with(tools, body)
+        maker = AnswerMaker(request, payer, model, tools, added, body, exchange=exchange)
 
     def make(heavy: bool) -> ChatCall:
         check_images(model, given, "messages")
@@ -189,7 +191,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     if exchange is None:
         return await respond(request, call, AnswerWriter(), headers=ignored_of(call))
     usage = bool((request_body.get("stream_options") or {}).get("include_usage"))
-    answer = maker.answer(body, call, request.context.claim, request_body) if maker is not None else call
+    answer = maker.answer(call, request.context.claim, request_body) if maker is not None else call
     return await answer_in_session(request, answer, exchange, continues, usage, ignored_of(call))
 
 
@@ -259,7 +261,7 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
     def as_chat(body: dict[str, Any], model: Model, *, reads_pdfs: bool = False) -> Translated:
         check_images(model, body["input"], "input")
         check_documents(model, body["input"], "input", reads_pdfs=reads_pdfs)
-        return translate(body, with_seals=model.api != "chat")
+        return translate(body, with_seals=model.api != "chat", searches=state.models.catalog.search is not None)
 
     return await answer_in_format(request, caller, body, "responses", as_chat)
 
@@ -302,7 +304,8 @@ async def create_messages_answer(request: Request, caller: Caller, body: dict[st
     def as_chat(body: dict[str, Any], model: Model, *, reads_pdfs: bool = False) -> Translated:
         check_images(model, body["messages"], "messages")
         check_documents(model, body["messages"], "messages", reads_pdfs=reads_pdfs)
-        return messages.translate(body, marks=model.cache_control, with_seals=model.api != "chat")
+        searches = request.state.models.catalog.search is not None
+        return messages.translate(body, marks=model.cache_control, with_seals=model.api != "chat", searches=searches)
 
     return await answer_in_format(request, caller, body, "messages", as_chat)
 

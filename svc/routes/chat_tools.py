@@ -1,32 +1,24 @@
 """Tools in the chats of a session: which there are, answers that use them, and the approval of calls."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import orjson
 
 from svc.agents import loop
-from svc.agents.tool_answer import Resumed, ToolAnswer, Ways
+from svc.agents.tool_answer import Resumed
 from svc.agents.tools.offered import Offered, offered_to
-from svc.agents.tools.registry import AgentTool, ToolContext
-from svc.agents.tools.sources import INSTRUCTION, Sources
+from svc.agents.tools.registry import AgentTool
 from svc.content import answers, conversations, memory
-from svc.content.artifacts import Home
-from svc.content.memory import Exchange
-from svc.errors import describe, invalid_value
-from svc.inference.catalog import Model
-from svc.inference.chat_call import ChatCall
-from svc.inference.claim import Claim
+from svc.errors import invalid_value
 from svc.inference.model_call import Bill
-from svc.json_text import AT_ONCE_BYTES
 from svc.routes.completion import BOOLEAN, CONTINUE, answer_in_session, payer_of
 from svc.routes.schemas.chat import CHAT_ANSWER
 from svc.routes.schemas.common import COUNT, MODEL_CALL, TEXTS
+from svc.routes.tool_answers import AnswerMaker, body_of_rounds
 from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal
-from svc.server.sse import Interrupt
-from svc.server.web import Request, Response, add_log_fields
+from svc.server.web import Request, Response
 from svc.shapes import boolean, json_object, list_of, mapping, record, string
 
 describes = partial(Operation, "Chat")
@@ -85,86 +77,8 @@ async def tools_of(request: Request, caller: Caller, body: dict[str, Any]) -> Of
 
 
 def body_with(tools: Offered, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the request for a model that may call `tools`; it is always a stream."""
-    messages = body["messages"]
-    first = messages[0] if messages and messages[0]["role"] == "system" else None
-    if first is not None and isinstance(first.get("content"), str):
-        messages = [{**first, "content": f"{first['content']}\n\n{INSTRUCTION}"}, *messages[1:]]
-    else:
-        messages = [{"role": "system", "content": INSTRUCTION}, *messages]
-    listed = [tool.as_function for tool in tools.tools.values()]
-    sent = {name: value for name, value in body.items() if name not in ("stream_options", "n")}
-    return {**sent, "messages": messages, "stream": True, "tools": listed}
-
-
-class AnswerMaker:
-    """Makes the ToolAnswer of a session chat, and the calls of the model in it."""
-
-    def __init__(
-        self, request: Request, caller: Caller, model: Model, tools: Offered, exchange: Exchange, added: Any
-    ) -> None:
-        self._state = request.state
-        self._request = request
-        self._model, self._tools, self._exchange, self._added = model, tools, exchange, added
-        self.payer = replace(payer_of(request, caller), claim=None)
-
-    def call(self, body: dict[str, Any], heavy: bool) -> ChatCall:
-        about: dict[str, Any] = {"added": self._added, "ours": ("tools",), "heavy": heavy}
-        return ChatCall(self._model, body, self._state.engines, self.payer, **about)
-
-    def answer(
-        self, body: dict[str, Any], first: ChatCall | None, claim: Claim | None, asked: dict[str, Any], **more: Any
-    ) -> ToolAnswer:
-        """Return the answer to `body`; `asked` is the caller's body, and `first` the first call, if it is made."""
-        state, exchange = self._state, self._exchange
-
-        async def ask(messages: list[dict[str, Any]], with_tools: bool) -> ChatCall:
-            left_out = () if with_tools else ("tools", "tool_choice", "parallel_tool_calls")
-            sent = {name: value for name, value in body.items() if name not in left_out}
-            sent["messages"] = [*messages]
-            heavy = sum(len(str(message.get("content") or "")) for message in messages) > AT_ONCE_BYTES
-            make = partial(self.call, sent, heavy)
-            return await state.offload.run(self.payer.account_id, make) if heavy else make()
-
-        allowed = {*exchange.always_allow}
-        asking = {name for name, tool in self._tools.tools.items() if tool.ask and name not in allowed}
-        ways = Ways(ask, asking.__contains__, lambda name: True)
-        kept = {name: value for name, value in asked.items() if name not in ("messages", "stream")}
-        inner_steps: list[loop.Event] = []
-        usage = bool((asked.get("stream_options") or {}).get("include_usage"))
-        return ToolAnswer(
-            self._model.id,
-            int(state.clock()),
-            first,
-            [*body["messages"]],
-            ways,
-            self._context(more.pop("sources", []), inner_steps),
-            claim,
-            bool(asked.get("stream")),
-            usage,
-            inner_steps=inner_steps,
-            waiting_request=lambda: {"body": kept, "model": self._model.id, "tools": [*self._tools.tools]},
-            **more,
-        )
-
-    def _context(self, sources: list[dict[str, Any]], inner_steps: list[loop.Event]) -> ToolContext:
-        state, payer = self._state, self.payer
-        return ToolContext(
-            tools=self._tools.tools,
-            home=Home(payer.account_id, self._exchange.project_id, None),
-            payer=payer,
-            engines=state.engines,
-            media=state.media,
-            media_models=self._tools.media_models,
-            places=state.tool_places,
-            paid_calls=[],
-            also=lambda tx: None,
-            interrupt=Interrupt(),  # until the answer has its own
-            on_fault=lambda fault: add_log_fields(self._request, level="error", error=describe(fault)),
-            pools=state.process_pools,
-            on_inner_step=inner_steps.append,
-            sources=Sources(sources),
-        )
+    """Return the request for a model that may call `tools`."""
+    return body_of_rounds(body, tools=[tool.as_function for tool in tools.tools.values()])
 
 
 @describes(
@@ -199,10 +113,10 @@ async def approve_calls(request: Request, caller: Caller, conversation_id: str, 
     bill = Bill(row["input_tokens"], row["output_tokens"], row["cost_micros"], None, row["cached_input_tokens"])
     steps = orjson.loads(row["steps"] or "[]")
     resumed = Resumed(row["content"], steps, bill, waiting["rounds"], calls, body.calls)
-    maker = AnswerMaker(request, caller, model, offered, exchange, ())
     sent = body_with(offered, {**asked, "messages": []}) | {"messages": request_before["messages"]}
+    maker = AnswerMaker(request, payer_of(request, caller), model, offered, (), sent, exchange=exchange)
     sources = orjson.loads(row["sources"] or "[]")
-    answer = maker.answer(sent, None, request.context.claim, asked, resumed=resumed, sources=sources)
+    answer = maker.answer(None, request.context.claim, asked, resumed=resumed, sources=sources)
     ask = partial(memory.ask_again, message_id=row["message_id"])
     usage = bool((asked.get("stream_options") or {}).get("include_usage"))
     return await answer_in_session(request, answer, exchange, continues, usage, {}, ask)

@@ -27,6 +27,7 @@ from svc.inference.model_call import ModelCall, Payer
 from svc.routes.kept import JSON, KeptWriter, keep_early_end, recorded
 from svc.routes.passed import passed_call
 from svc.routes.pdfs import make_call
+from svc.routes.tool_answers import AnswerMaker, body_of_rounds, offered_search
 from svc.server.guards import Caller
 from svc.server.limits import KIB, MIB
 from svc.server.session_answer import SessionAnswer
@@ -56,9 +57,9 @@ async def answer_in_format(
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     payer = payer_of(request, caller)
 
-    def make(heavy: bool) -> tuple[ChatCall, AnswerWriter]:
+    def make(heavy: bool) -> tuple[ChatCall, AnswerWriter, AnswerMaker | None]:
         if model.api == api and model.provider is not None:
-            return passed_call(request, payer, model, api, body, translate, heavy)
+            return (*passed_call(request, payer, model, api, body, translate, heavy), None)
         request.context.drop_body()
         translated = translate(body, model, reads_pdfs=True)
         if model.provider is None:
@@ -69,13 +70,25 @@ async def answer_in_format(
         if model.paid and model.provider is not None:
             extra, names = without_place(translated.without_place, model)
             chat = {**extra, **chat}
-        call = ChatCall(model, chat, state.engines, payer, added=added, heavy=heavy, format=translated.format)
+        maker = None
+        if translated.search is not None:
+            search, chat = offered_search(translated.search), body_of_rounds(chat)
+            maker = AnswerMaker(request, payer, model, search, added, chat, format=translated.format)
+            call = maker.call(chat, heavy)
+        else:
+            call = ChatCall(model, chat, state.engines, payer, added=added, heavy=heavy, format=translated.format)
         if names or translated.ignored_tools:
             call.ignored = Ignored((*names, *call.ignored.fields), (*translated.ignored_tools, *call.ignored.tools))
-        return call, translated.writer(call)
+        writer = translated.writer(call)
+        writer.search = translated.search
+        return call, writer, maker
 
-    call, writer = await make_call(request, caller.id, make, is_heavy(request))
-    return await respond(request, call, writer, headers=ignored_of(call))
+    call, writer, maker = await make_call(request, caller.id, make, is_heavy(request))
+    if maker is None:
+        return await respond(request, call, writer, headers=ignored_of(call))
+    answer = maker.answer(call, request.context.claim, body)
+    writer.call = answer
+    return await respond(request, answer, writer, headers=ignored_of(call))
 
 
 def ignored_of(call: ChatCall) -> dict[str, str]:

@@ -19,6 +19,7 @@ from tests.support.money import assert_exact, watch
 from tests.support.search_engine import SearchEngine
 from tests.support.tool_server import Scripted, result, scripted, stateless, text, tool
 from tests.support.waiting import until
+from tests.support.wire import listening_sockets
 
 CHAT = "/v1/chat/completions"
 TOOLS = "x-service-tools"
@@ -383,9 +384,14 @@ async def test_answer_that_continues_runs_its_tools_and_readers_see_the_steps(se
     goal = "say first\ntool wiki__look {}\n---\nsay second"
     asking = asyncio.create_task(ask(service, {**continuing, HEADER: made}, goal, "wiki__look"))
     await until(lambda: wiki.of("tools/call"))
-    following = asyncio.create_task(service.client.get(f"/conversations/{made}/stream", headers=headers))
-    released.set()
-    for answer in (await asking, await following):
+    async with (
+        listening_sockets(service.app) as wire,
+        wire.client(headers=headers, timeout=30) as client,
+        client.stream("GET", f"/conversations/{made}/stream") as followed,
+    ):
+        released.set()
+        await followed.aread()
+    for answer in (await asking, followed):
         assert text_of(answer) == "first\n\nsecond" and reason(answer) == ["stop"]
         assert [step["tool_result"]["result"] for step in steps(answer) if "tool_result" in step] == ["late"]
 

@@ -4,17 +4,19 @@ import asyncio
 import contextlib
 import os
 import re
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import orjson
 
-from svc.agents.tools.registry import ToolContext, ToolFailure, tool
+from svc.agents.tools.registry import TOOLS, AgentTool, ToolContext, ToolFailure, tool
 from svc.body_parts import add_part
 from svc.builtin.documents import replace_by_text
 from svc.builtin.page import TEXT_BYTES as _TEXT_BYTES
 from svc.errors import UpstreamFault
-from svc.inference.web_search import QUERY_LENGTH, SearchCall
+from svc.inference.formats.hosted_search import NAME, USED_UP, HostedSearch
+from svc.inference.web_search import QUERY_LENGTH, Result, SearchCall
 from svc.outbound.errors import OutboundError
 from svc.shapes import text
 
@@ -38,16 +40,38 @@ _MARKS = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-
 async def search_web(
     context: ToolContext, query: Annotated[str, text(QUERY_LENGTH, least=1, blank=False).about("what to search for")]
 ) -> list[dict[str, Any]]:
+    return _numbered(context, await _searched(context, query))
+
+
+def hosted_search(search: HostedSearch) -> AgentTool:
+    """Return web search for one answer to a request of Responses or Messages, with its limits."""
+    uses = 0
+
+    async def search_within(context: ToolContext, query: str) -> list[dict[str, Any]]:
+        nonlocal uses
+        if uses >= search.most_uses:
+            raise ToolFailure(USED_UP)
+        uses += 1
+        found = [one for one in await _searched(context, query) if search.permits(one["url"] or "")]
+        return _numbered(context, found)
+
+    return replace(TOOLS["search_web"], name=NAME, function=search_within)
+
+
+async def _searched(context: ToolContext, query: str) -> list[Result]:
     if (model := context.engines.catalog.search) is None:
         raise ToolFailure("The operator has removed the search engine.")
     call = SearchCall(model, query, context.engines, context.payer)
     async with context.paying(call):
         try:
-            found = await call.make()
+            return await call.make()
         except UpstreamFault as fault:
             raise ToolFailure(str(fault)) from None
+
+
+def _numbered(context: ToolContext, found: list[Result]) -> list[dict[str, Any]]:
     sources = context.sources
-    return [{"number": sources.number(one["url"] or "", one["title"]), **one} for one in found] if sources else found
+    return [{"number": sources.number(one["url"] or "", one["title"]), **one} for one in found] if sources else [*found]
 
 
 @tool("Reads a public web page or PDF as Markdown, or a text file, 64 KiB.", "fetch", cuts_itself=True, by_others=True)

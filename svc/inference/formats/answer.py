@@ -16,6 +16,7 @@ from svc.errors import ApiError
 from svc.inference.answer import events, said
 from svc.inference.answer.events import Chunk, TextChunks
 from svc.inference.chat_call import ChatCall
+from svc.inference.formats.hosted_search import HostedSearch, entries
 from svc.inference.server_formats.seals import FIELD, Seal, known
 from svc.json_text import AT_ONCE_BYTES
 
@@ -33,6 +34,8 @@ class AnswerWriter:
 
     ping = b": ping\n\n"
     long_bytes = math.inf
+    search: HostedSearch | None = None  # the hosted one, if the service runs it
+    call: Any
 
     def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
         """Return the JSON answer for a `chat.completion`, which is `written` in the format of chat."""
@@ -57,7 +60,8 @@ class AnswerWriter:
 
 @dataclass(slots=True)
 class Block:
-    """One part of an answer: `kind` is `reasoning`, `text`, `refusal` or `call` (which has `call_id` and `name`).
+    """One part of an answer: `kind` is `reasoning`, `text`, `refusal`, `call` (which has `call_id` and `name`), or
+    `search`, a hosted one, which has the `result` of its step.
 
     `tokens` are the parts of its text, or of the call's arguments, as JSON strings in ASCII. Reasoning may have a
     `seal`, and then no text. `item` is for the format.
@@ -71,6 +75,8 @@ class Block:
     name: str = ""
     item: dict[str, Any] = field(default_factory=dict)
     seal: Seal | None = None
+    result: dict[str, Any] = field(default_factory=dict)
+    annotations: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def is_sealed(self) -> bool:
@@ -114,6 +120,7 @@ class BlockWriter(AnswerWriter):
         self.finish_reason: str | None = None
         self.stop_reason: Any = None
         self.usage: dict[str, Any] = {}  # at the end of the answer
+        self.found: dict[int, dict[str, Any]] = {}  # its results, by their numbers
         self._open = 0  # the index of the open block, or of the next one
         self._calls: dict[int, Block] = {}  # by their index in the chat stream
         self._index: int | None = None  # of the choice that is written
@@ -139,6 +146,10 @@ class BlockWriter(AnswerWriter):
         """Return the JSON answer, after all blocks."""
         raise NotImplementedError
 
+    def searched(self, block: Block) -> None:
+        """Write the result of a search."""
+        self._close_to(block.index + 1)
+
     # --- what it writes them for
 
     def events(self, chunks: Sequence[Chunk | TextChunks]) -> list[bytes]:
@@ -153,6 +164,12 @@ class BlockWriter(AnswerWriter):
     def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
         self._has_events = False
         choice = completion["choices"][0]
+        if self.search is not None:
+            for part in self.call.parts_after({}):
+                said_so_far = {**choice, "delta": part["delta"], "finish_reason": None}
+                self._read({**completion, "choices": [said_so_far], "service": part.get("service")})
+            choice = {**choice, "message": {"tool_calls": choice["message"].get("tool_calls")}}
+            completion = {**completion, "service": None}
         calls = [{**call, "index": index} for index, call in enumerate(choice["message"].get("tool_calls") or ())]
         delta = {**choice["message"], "tool_calls": calls}
         self._read({**completion, "choices": [{**choice, "delta": delta}]})
@@ -164,6 +181,8 @@ class BlockWriter(AnswerWriter):
             if self._has_events:
                 self.begun()
         self.usage = chunk.get("usage") or self.usage
+        if self.search is not None and (step := chunk.get("service")):
+            self._read_step(step)
         for choice in chunk["choices"]:
             if self._index is None:
                 self._index = choice["index"]
@@ -189,6 +208,18 @@ class BlockWriter(AnswerWriter):
             self._add_seals(known(details))
         for call in delta.get("tool_calls") or ():
             self._read_call(call)
+
+    def _read_step(self, step: dict[str, Any]) -> None:
+        """Read a search of the service, or its result."""
+        if call := step.get("tool_call"):
+            block = self._append(Block("search", len(self.blocks), call_id=call["id"], name=call["name"]))
+            self._extend(block, events.ascii_strings([call["arguments"]]))
+            return
+        result = step["tool_result"]
+        block = next(block for block in self.blocks if block.call_id == result["id"])
+        block.result = result
+        self.found |= {entry["number"]: entry for entry in entries(result)}
+        self.searched(block)
 
     def _read_call(self, raw: dict[str, Any]) -> None:
         body, index = raw.get("function") or raw.get("custom") or {}, raw["index"]
@@ -242,5 +273,7 @@ class BlockWriter(AnswerWriter):
 
 
 def _is_complete(block: Block) -> bool:
+    if block.kind == "search":
+        return bool(block.result)
     # Each check parses all arguments of a call, so the end of long ones is only found at the end of the answer.
     return block.kind != "call" or (sum(map(len, block.tokens)) <= AT_ONCE_BYTES and block.arguments is not None)

@@ -3,6 +3,7 @@
 body, checked by svc/inference/formats/messages_shape.py -> translate() -> Translated -> MessagesAnswer
 """
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +18,9 @@ from svc.inference.answer.token_usage import input_tokens
 from svc.inference.cache_marks import NAME as MARK
 from svc.inference.chat_call import ChatCall
 from svc.inference.efforts import effort_of_budget
+from svc.inference.formats import hosted_search
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
+from svc.inference.formats.hosted_search import HostedSearch
 from svc.inference.formats.messages_shape import FIELDS
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
 from svc.inference.passed_fields import not_null
@@ -27,23 +30,27 @@ from svc.inference.servers import BILLING_HEADER
 from svc.inference.tokens import FRAME_TOKENS, estimated_input_tokens
 
 _MOST_BLOCKS = 10_000
+_CITED_CHARACTERS = 150
 _IMAGE_TOKENS = 1024
 _PDF = "data:application/pdf;base64,"
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _NAMES = {"stop": "stop_sequences", "response_format": "output_config.format"}
 _HOSTED = "Tools of Anthropic's servers do not run here."
 _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
-_DELTAS = {"reasoning": ("thinking_delta", "thinking"), "call": ("input_json_delta", "partial_json")}
+_JSON_DELTA = ("input_json_delta", "partial_json")
+_DELTAS = {"reasoning": ("thinking_delta", "thinking"), "call": _JSON_DELTA, "search": _JSON_DELTA}
 
 Content = str | list[dict[str, Any]]
 
 
-def translate(request: dict[str, Any], *, marks: bool = False, with_seals: bool = False) -> Translated:
+def translate(
+    request: dict[str, Any], *, marks: bool = False, with_seals: bool = False, searches: bool = False
+) -> Translated:
     """Return a checked `request` as a chat request. Raises ApiError `invalid_value`.
 
     With `marks` of what to cache all texts are parts: a mark moves on with each request, and what it leaves must not
     change. Otherwise a message is one text, because some chat templates accept nothing else. `with_seals` keeps the
-    signatures of thinking.
+    signatures of thinking. With `searches`, the service has a search engine.
     """
     body = not_null(request, "model", "max_tokens", "temperature", "top_p", "top_k", "stream")
     body["messages"] = _messages(request, marks, with_seals)
@@ -57,15 +64,15 @@ def translate(request: dict[str, Any], *, marks: bool = False, with_seals: bool 
     if wanted := output.get("format") or request.get("output_format"):
         schema = {"name": "answer", "schema": wanted["schema"], "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    ignored_tools = _add_tools(request, body, marks)
+    search = _search_of(request) if searches else None
+    ignored_tools = _add_tools(request, body, marks, hosted=search is not None)
     # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in
     # the client.
     reasoning = thinking["type"] != "disabled"
     without_place = {name: request[name] for name in request if name not in FIELDS}
     caller_format = CallerFormat(_NAMES, "auto" if reasoning else None)
-    return Translated(
-        body, ignored_tools, partial(MessagesAnswer, reasoning, stop_sequences), caller_format, without_place
-    )
+    writer = partial(MessagesAnswer, reasoning, stop_sequences)
+    return Translated(body, ignored_tools, writer, caller_format, without_place, search)
 
 
 def _mark_of(block: dict[str, Any], marks: bool) -> dict[str, Any]:
@@ -84,8 +91,18 @@ def counted_tokens(request: dict[str, Any]) -> int:
 # --- tools
 
 
-def _add_tools(request: dict[str, Any], body: dict[str, Any], marks: bool) -> tuple[str, ...]:
-    """Add the tools that a model can call to the chat request `body`. Return the names of the others."""
+def _search_of(request: dict[str, Any]) -> HostedSearch | None:
+    """Return the hosted web search of a request, or None."""
+    tools = request.get("tools") or ()
+    found = [(place, tool) for place, tool in enumerate(tools) if hosted_search.is_search(tool)]
+    return hosted_search.of_tool(found[0][1], f"tools[{found[0][0]}]") if found else None
+
+
+def _add_tools(request: dict[str, Any], body: dict[str, Any], marks: bool, *, hosted: bool) -> tuple[str, ...]:
+    """Add the tools that a model can call to the chat request `body`. Return the names of the others.
+
+    With `hosted`, web search is one that the service runs.
+    """
     functions: dict[str, dict[str, Any]] = {}
     ignored: list[str] = []
     choice = request.get("tool_choice") or {"type": "auto"}
@@ -101,6 +118,8 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any], marks: bool) -> tu
             optional = not_null(tool, "description", "strict")
             function = {"name": tool["name"], "parameters": tool["input_schema"], **optional}
             functions[tool["name"]] = {"type": "function", "function": function, **_mark_of(tool, marks)}
+        elif hosted and hosted_search.is_search(tool):
+            functions.setdefault(hosted_search.NAME, hosted_search.FUNCTION)
         else:
             ignored.append(tool.get("name") or tool["type"])
     if choice["type"] == "tool" and choice["name"] not in functions:
@@ -242,7 +261,16 @@ class MessagesAnswer(BlockWriter):
 
     def whole(self) -> dict[str, Any]:
         content = [self._content(block) for block in self.blocks]
-        return self._message(content, **self._ending(), usage=usage_of_message(self.usage))
+        return self._message(content, **self._ending(), usage=self._with_searches(usage_of_message(self.usage)))
+
+    def _with_searches(self, usage: dict[str, Any]) -> dict[str, Any]:
+        """Add the number of searches to the usage."""
+        made = sum(block.kind == "search_result" and bool(block.result["ok"]) for block in self.blocks)
+        return {**usage, "server_tool_use": {"web_search_requests": made}} if self.search else usage
+
+    def searched(self, block: Block) -> None:
+        super().searched(block)
+        self._append(Block("search_result", len(self.blocks), call_id=block.call_id, result=block.result))
 
     def _message(self, content: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
         head = {"id": f"msg_{random_base62(24)}", "type": "message", "role": "assistant", "model": self.model}
@@ -252,7 +280,9 @@ class MessagesAnswer(BlockWriter):
         content = _started(block, block.text)
         if block.seal is not None and block.tokens:
             content["signature"] = seals.encoded(block.seal)
-        if block.kind == "call" and block.arguments is not None:
+        if cited := self._citations(block):
+            content["citations"] = cited
+        if block.kind in ("call", "search") and block.arguments is not None:
             content["input"] = Fragment(block.text)
         elif block.kind == "call":
             self.call.log_fields["invalid_arguments"] = self.call.log_fields.get("invalid_arguments", 0) + 1
@@ -287,10 +317,28 @@ class MessagesAnswer(BlockWriter):
         if block.seal is not None and block.tokens:
             delta = {"type": "signature_delta", "signature": seals.encoded(block.seal)}
             self.parts.append(typed_event("content_block_delta", index=block.index, delta=delta))
+        for citation in self._citations(block):
+            cited = {"type": "citations_delta", "citation": citation}
+            self.parts.append(typed_event("content_block_delta", index=block.index, delta=cited))
         self.parts.append(typed_event("content_block_stop", index=block.index))
 
+    def _citations(self, block: Block) -> list[dict[str, Any]]:
+        if block.kind != "text" or not self.found:
+            return []
+        cited = {entry["number"]: entry for _, _, entry in hosted_search.citations(block.text, self.found)}
+        return [
+            {
+                "type": "web_search_result_location",
+                "url": entry["url"],
+                "title": entry["title"],
+                "encrypted_index": _opaque(str(number)),
+                "cited_text": (entry["snippet"] or "")[:_CITED_CHARACTERS],
+            }
+            for number, entry in cited.items()
+        ]
+
     def end(self) -> bytes:
-        usage = usage_of_message(self.call.usage)
+        usage = self._with_searches(usage_of_message(self.call.usage))
         return typed_event("message_delta", delta=self._ending(), usage=usage) + typed_event("message_stop")
 
     def fault(self, error: ApiError) -> bytes:
@@ -300,11 +348,40 @@ class MessagesAnswer(BlockWriter):
 def _started(block: Block, text: str = "") -> dict[str, Any]:
     if block.kind == "call":
         return {"type": "tool_use", "id": block.call_id, "name": block.name, "input": {}}
+    if block.kind == "search":
+        return {"type": "server_tool_use", "id": _search_id(block), "name": hosted_search.NAME, "input": {}}
+    if block.kind == "search_result":
+        content: Any = _results(block.result)
+        return {"type": "web_search_tool_result", "tool_use_id": _search_id(block), "content": content}
     if block.seal is not None and block.is_sealed:
         return {"type": "redacted_thinking", "data": seals.encoded(block.seal)}
     if block.kind == "reasoning":
         return {"type": "thinking", "thinking": text, "signature": ""}
     return {"type": "text", "text": text}
+
+
+def _search_id(block: Block) -> str:
+    return f"srvtoolu_{block.call_id.removeprefix('call_')}"
+
+
+def _opaque(text: str) -> str:
+    return base64.b64encode(text.encode("utf-8", "replace")).decode()
+
+
+def _results(result: dict[str, Any]) -> Any:
+    if not result["ok"]:
+        code = "max_uses_exceeded" if result["result"] == hosted_search.USED_UP else "unavailable"
+        return {"type": "web_search_tool_result_error", "error_code": code}
+    return [
+        {
+            "type": "web_search_result",
+            "url": entry["url"],
+            "title": entry["title"] or "",
+            "encrypted_content": _opaque(entry["snippet"] or ""),
+            "page_age": entry["published"],
+        }
+        for entry in hosted_search.entries(result)
+    ]
 
 
 def usage_of_message(usage: Mapping[str, Any]) -> dict[str, Any]:

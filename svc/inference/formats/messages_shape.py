@@ -134,8 +134,8 @@ _TOOL = passed_on(
 ).named("MessagesTool")
 _SERVER_TOOL = sent(
     "MessagesServerTool",
-    "A tool that Anthropic's servers run, such as `web_search_20250305`. It is left out, and named in "
-    "`x-service-ignored-tools`.",
+    "A tool that Anthropic's servers run. With `[search]` in the catalog, the service runs `web_search_20250305` and "
+    "later. Others are left out, and named in `x-service-ignored-tools`.",
     {"name": filled},
     type=string.about("", **{"not": {"const": "custom"}}),
 )

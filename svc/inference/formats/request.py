@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from svc.errors import ApiError, invalid_value
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import AnswerWriter
+from svc.inference.formats.hosted_search import HostedSearch
 from svc.inference.sent_body import CallerFormat
 from svc.inference.server_formats.seals import FIELD, Seal
 from svc.shapes import Shape
@@ -44,7 +45,7 @@ class Translated(NamedTuple):
 
     `ignored_tools` are the types of the hosted tools that were left out. `writer` makes the writer of the answer.
     `format` has the caller's names of fields that are called differently in `chat`. Fields that chat lacks are
-    `without_place`.
+    `without_place`. `search` is the hosted web search that the service runs.
     """
 
     chat: dict[str, Any]
@@ -52,6 +53,7 @@ class Translated(NamedTuple):
     writer: Callable[[ChatCall], AnswerWriter]
     format: CallerFormat
     without_place: dict[str, Any]
+    search: HostedSearch | None = None
 
 
 class ChatMessages:

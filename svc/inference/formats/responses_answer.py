@@ -16,6 +16,7 @@ from svc.inference.answer import too_long
 from svc.inference.answer.events import DONE, ascii_json, ascii_strings
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
+from svc.inference.formats.hosted_search import citations, entries
 from svc.inference.server_formats.seals import encoded
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -134,6 +135,8 @@ class ResponseWriter(BlockWriter):
             prefix, kind = ("ctc", "custom_tool_call") if tool.custom else ("fc", "function_call")
             namespace = {} if tool.namespace is None else {"namespace": _ascii(tool.namespace)}
             fields = {"call_id": _ascii(block.call_id), "name": _ascii(tool.name), **namespace, stream.holder: ""}
+        elif block.kind == "search":
+            prefix, kind, fields = "ws", "web_search_call", {"action": {"type": "search", "query": ""}}
         elif block.kind == "reasoning":
             prefix, kind, fields = "rs", "reasoning", {"content": [], "summary": []}
         else:
@@ -142,10 +145,27 @@ class ResponseWriter(BlockWriter):
 
     def _fill(self, block: Block, status: str) -> None:
         block.item["status"], text = status, self._text(block)
+        if block.kind == "search":
+            self._fill_search(block)
+        elif block.kind == "text" and self.found:
+            block.annotations = [
+                {"type": "url_citation", "start_index": start, "end_index": end} | _ascii_fields(entry, "url", "title")
+                for start, end, entry in citations(block.text, self.found)
+            ]
         if block.seal is not None:
             block.item["encrypted_content"] = encoded(block.seal)
         for stream in self._streams(block):
             block.item[stream.holder] = [_part(block, stream, text)] if stream.part else text
+
+    def _fill_search(self, block: Block) -> None:
+        query = (block.arguments or {}).get("query")
+        query = _ascii(query if isinstance(query, str) else "")
+        action = {"type": "search", "query": query, "queries": [query]}
+        if self.search is not None and self.search.with_sources and block.result:
+            action["sources"] = [{"type": "url"} | _ascii_fields(one, "url") for one in entries(block.result)]
+        block.item["action"] = action
+        if block.result and not block.result["ok"]:
+            block.item["status"] = "failed"
 
     def _finish(self, block: Block) -> None:
         self._fill(block, self._status() if block is self.blocks[-1] else "completed")
@@ -156,7 +176,7 @@ class ResponseWriter(BlockWriter):
     def _streams(self, block: Block) -> list[_Stream]:
         if self._is_custom(block):
             return [_INPUT]
-        if block.is_sealed:
+        if block.is_sealed or block.kind == "search":
             return []
         return _STREAMS[block.kind] if self.summary else _STREAMS[block.kind][:1]
 
@@ -177,6 +197,9 @@ class ResponseWriter(BlockWriter):
     def opened(self, block: Block) -> None:
         self._begin(block)
         self._event("output_item.added", output_index=block.index, item=block.item)
+        if block.kind == "search":
+            for state in ("in_progress", "searching"):
+                self._event(f"web_search_call.{state}", output_index=block.index, item_id=block.item["id"])
         streams = self._streams(block)
         for stream in streams:
             if stream.part:
@@ -193,6 +216,11 @@ class ResponseWriter(BlockWriter):
 
     def closed(self, block: Block) -> None:
         self._finish(block)
+        if block.kind == "search":
+            self._event("web_search_call.completed", output_index=block.index, item_id=block.item["id"])
+        for number, annotation in enumerate(block.annotations):
+            place = _place(block, _TEXT) | {"annotation_index": number}
+            self._event("output_text.annotation.added", **place, annotation=annotation)
         for stream in self._streams(block):
             place, text = _place(block, stream), self._text(block)
             more: dict[str, Any] = {}
@@ -230,6 +258,10 @@ def _ascii(value: Any) -> Fragment:
     return Fragment(ascii_json(value))
 
 
+def _ascii_fields(entry: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: _ascii(entry[name] or "") for name in names}
+
+
 def _template(block: Block, stream: _Stream, logprobs: list[Any]) -> tuple[bytes, bytes, bytes]:
     """Return the parts of a delta event before its number, between its number and its text, and after the text."""
     more = {"logprobs": _logprobs(logprobs)} if stream is _TEXT else {}
@@ -248,7 +280,7 @@ def _place(block: Block, stream: _Stream) -> dict[str, Any]:
 
 def _part(block: Block, stream: _Stream, text: Fragment) -> dict[str, Any]:
     logprobs = [] if text is _EMPTY else _logprobs(block.logprobs)
-    more = {"annotations": [], "logprobs": logprobs} if stream is _TEXT else {}
+    more = {"annotations": block.annotations, "logprobs": logprobs} if stream is _TEXT else {}
     return {"type": stream.part, stream.field: text, **more}
 
 

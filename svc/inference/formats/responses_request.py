@@ -6,6 +6,8 @@ from typing import Any
 
 from svc.errors import ApiError, invalid_value
 from svc.inference.answer.events import ascii_json
+from svc.inference.formats import hosted_search
+from svc.inference.formats.hosted_search import HostedSearch
 from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
 from svc.inference.formats.responses_answer import NamedTool, ResponseWriter
@@ -62,15 +64,18 @@ def translate(
     memory: ItemMemory,
     clock: Callable[[], float],
     with_seals: bool = False,
+    searches: bool = False,
 ) -> Translated:
     """Return a checked request as a chat request, with encrypted reasoning only if `with_seals`.
+
+    With `searches`, the service has a search engine.
 
     Raises ApiError `invalid_value`, `unsupported_value`, `not_found`.
     """
     sent: dict[str, Any] = {"reasoning": {}, "text": {}, "tools": [], **not_null(body, *body)}
     sent |= {name: int(sent[name]) for name in _COUNTS if name in sent}
     items = sent["input"] if isinstance(sent["input"], list) else [{"role": "user", "content": sent["input"]}]
-    tools = _ToolSet(sent["tools"], items)
+    tools = _ToolSet(sent["tools"], items, searches=searches)
     messages = ChatMessages(with_seals=with_seals)
     if "instructions" in sent:
         messages.add_system(sent["instructions"])
@@ -89,7 +94,7 @@ def translate(
         chat |= {"stream": True, "stream_options": {"include_usage": True}}
     writer = partial(
         ResponseWriter,
-        echo=_echo(sent),
+        echo=_echo(sent, searches),
         tools=tools.offered,
         summary=sent["reasoning"].get("summary") is not None,
         clock=clock,
@@ -97,7 +102,7 @@ def translate(
     )
     without_place = {name: value for name, value in sent.items() if name not in FIELDS or name == "service_tier"}
     caller_format = CallerFormat(_NAMES, sent["reasoning"].get("summary"))
-    return Translated(chat, tools.ignored, writer, caller_format, without_place)
+    return Translated(chat, tools.ignored, writer, caller_format, without_place, tools.search_of(sent))
 
 
 def _of_text(sent: dict[str, Any]) -> dict[str, Any]:
@@ -114,7 +119,7 @@ def _of_text(sent: dict[str, Any]) -> dict[str, Any]:
     return not_null(found, *found)
 
 
-def _echo(sent: dict[str, Any]) -> dict[str, bytes]:
+def _echo(sent: dict[str, Any], searches: bool) -> dict[str, bytes]:
     text, reasoning = sent["text"], sent["reasoning"]
     format = {"type": "text", **(text.get("format") or {})}
     if format["type"] == "json_schema":
@@ -124,9 +129,13 @@ def _echo(sent: dict[str, Any]) -> dict[str, bytes]:
         **_FIXED,
         "reasoning": {"effort": reasoning.get("effort"), "summary": reasoning.get("summary")},
         "text": {**not_null(text, *text), "format": format},
-        "tools": [_echoed_tool(tool) for tool in sent["tools"] if tool["type"] in OWN_TOOLS],
+        "tools": [_echoed_tool(tool) for tool in sent["tools"] if _runs_here(tool, searches)],
     }
     return {name: ascii_json(value) for name, value in echo.items()}
+
+
+def _runs_here(tool: Tool, searches: bool) -> bool:
+    return tool["type"] in OWN_TOOLS or (searches and hosted_search.is_search(tool))
 
 
 def _echoed_tool(tool: Tool) -> Tool:
@@ -205,7 +214,7 @@ def _chat_part(part: dict[str, Any], role: str, param: str) -> Part:
 class _ToolSet:
     """The tools of a request: `offered` are those that the model server gets, by their names there."""
 
-    def __init__(self, tools: list[Tool], items: list[dict[str, Any]]) -> None:
+    def __init__(self, tools: list[Tool], items: list[dict[str, Any]], *, searches: bool) -> None:
         self.offered: dict[str, NamedTool] = {}
         self._chat: dict[str, Tool] = {}
         self._names: dict[tuple[str | None, str], str] = {}
@@ -213,7 +222,9 @@ class _ToolSet:
         for place, item in enumerate(items):
             if item.get("type") == "additional_tools":
                 found += _placed(item["tools"], f"input[{place}].tools")
-        self.ignored = tuple(dict.fromkeys(tool["type"] for tool, *_ in found if tool["type"] not in OWN_TOOLS))
+        self._searches = [(tool, param) for tool, param, _ in found if searches and hosted_search.is_search(tool)]
+        left_out = (tool["type"] for tool, *_ in found if not _runs_here(tool, searches))
+        self.ignored = tuple(dict.fromkeys(left_out))
         found = [one for one in found if one[0]["type"] in OWN_TOOLS]
         ungrouped = {tool["name"] for tool, _, namespace in found if namespace is None}
         for tool, param, namespace in found:
@@ -225,6 +236,17 @@ class _ToolSet:
             self.offered[name] = NamedTool(tool["name"], tool["type"] == "custom", namespace)
             self._names[namespace, tool["name"]] = name
             self._chat[name] = {"type": "function", "function": {"name": name, **_function(tool)}}
+        if self._searches:
+            self._chat.setdefault(hosted_search.NAME, hosted_search.FUNCTION)
+
+    def search_of(self, sent: dict[str, Any]) -> HostedSearch | None:
+        """Return the hosted web search of the request, or None. Raises ApiError `invalid_value`."""
+        if not self._searches:
+            return None
+        search = hosted_search.of_tool(*self._searches[0])
+        most_uses = min(search.most_uses, int(sent.get("max_tool_calls") or search.most_uses))
+        with_sources = "web_search_call.action.sources" in sent.get("include", ())
+        return search._replace(most_uses=most_uses, with_sources=with_sources)
 
     def name_of(self, named: dict[str, Any]) -> str:
         """Return the name at the model server of a tool that an item or a choice names."""
@@ -238,6 +260,8 @@ class _ToolSet:
             kept, chosen = {name: kept[name] for name in names if name in kept}, chosen["mode"]
         elif isinstance(chosen, dict):
             name = self.name_of(chosen) if chosen["type"] in ("function", "custom") and chosen.get("name") else None
+            if self._searches and hosted_search.is_search(chosen):
+                name = hosted_search.NAME
             if name not in kept:
                 message = "tool_choice must name one of the functions in tools."
                 raise ApiError("unsupported_value", message, param="tool_choice")

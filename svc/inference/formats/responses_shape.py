@@ -171,7 +171,7 @@ RESPONSE_REQUEST = passed_on(
         "tools": _TOOLS,
         "tool_choice": _TOOL_CHOICE,
         "parallel_tool_calls": boolean,
-        "max_tool_calls": integer(1, 2**31 - 1).about("Limits hosted tools, which do not exist here."),
+        "max_tool_calls": integer(1, 2**31 - 1).about("Limits hosted web search."),
         "text": passed_on({"format": tagged("type", _FORMATS), "verbosity": string}),
         "reasoning": passed_on(
             {

@@ -22,10 +22,53 @@ _USAGE = json_object(
     cache_creation_input_tokens=COUNT.about("Input that was written to the model server's cache.", 0),
     cache_read_input_tokens=COUNT.about("Input that came from the model server's cache.", 0),
     cache_creation=nullable(_CACHE_CREATION).about("Null at the begin of a stream.", _CACHE_CREATION.example),
+    server_tool_use=json_object("MessagesServerToolUsage", web_search_requests=COUNT)
+    .about("With hosted web search: the number of searches.")
+    .optional(),
 )
 
 
-_TEXT = kind_of("MessagesTextBlock", "text", text="12 * (3 + 4) = 84")
+_CITATION = kind_of(
+    "MessagesCitation",
+    "web_search_result_location",
+    url=string,
+    title=nullable(string),
+    encrypted_index=string,
+    cited_text=string,
+)
+_TEXT = kind_of(
+    "MessagesTextBlock",
+    "text",
+    text="12 * (3 + 4) = 84",
+    citations=list_of(_CITATION).about("The results of hosted web search that the text cites as `[1]`.").optional(),
+)
+_SEARCH = kind_of(
+    "MessagesServerToolUse",
+    "server_tool_use",
+    "A search that the service has run.",
+    id=string.about(pattern="^srvtoolu_", example="srvtoolu_01m3250v3vfsgzezy8ak224fj9"),
+    name=one_of("web_search"),
+    input=mapping,
+)
+_SEARCH_RESULT = kind_of(
+    "MessagesSearchResult",
+    "web_search_result",
+    url=string,
+    title=string,
+    encrypted_content=string,
+    page_age=nullable(string),
+)
+_SEARCH_ERROR = kind_of(
+    "MessagesSearchError",
+    "web_search_tool_result_error",
+    error_code=one_of("unavailable", "max_uses_exceeded"),
+)
+_SEARCHED = kind_of(
+    "MessagesSearchResults",
+    "web_search_tool_result",
+    tool_use_id=string,
+    content=anything.about("The results, or an error.", [], anyOf=[list_of(_SEARCH_RESULT), _SEARCH_ERROR]),
+)
 _TOOL_USE = kind_of(
     "MessagesToolUseBlock",
     "tool_use",
@@ -36,7 +79,7 @@ _TOOL_USE = kind_of(
 _SIGNATURE = string.about("Shows the model server that it wrote this thinking. Empty if it signs nothing.")
 _THINKING = kind_of("MessagesThinkingBlock", "thinking", thinking=string, signature=_SIGNATURE)
 _REDACTED = kind_of("MessagesRedactedBlock", "redacted_thinking", data=string.about("Only the model server reads it."))
-_BLOCK = variants(_TEXT, _TOOL_USE, _THINKING, _REDACTED)
+_BLOCK = variants(_TEXT, _TOOL_USE, _THINKING, _REDACTED, _SEARCH, _SEARCHED)
 _ENDING = {
     "stop_reason": nullable(one_of("end_turn", "max_tokens", "tool_use", "stop_sequence", "refusal")).about(
         example="end_turn"
@@ -57,6 +100,7 @@ _DELTA = variants(
     kind_of("MessagesTextDelta", "text_delta", text="12 * (3"),
     kind_of("MessagesThinkingDelta", "thinking_delta", thinking=string),
     kind_of("MessagesSignatureDelta", "signature_delta", signature=string),
+    kind_of("MessagesCitationsDelta", "citations_delta", citation=_CITATION),
     kind_of("MessagesInputDelta", "input_json_delta", partial_json=string.about("A part of the JSON.")),
 )
 _START = kind_of("MessagesStart", "message_start", message=_MESSAGE)

@@ -7,11 +7,19 @@ from svc.server.interface import Answer, Content, kind_of, variants
 from svc.shapes import Shape, anything, boolean, json_object, list_of, mapping, nullable, number, one_of, string, whole
 
 _LOGPROBS = list_of(mapping).about("Log probabilities, if the request asks for them.", [])
+_CITATION = kind_of(
+    "ResponseUrlCitation",
+    "url_citation",
+    start_index=COUNT,
+    end_index=COUNT,
+    url=string,
+    title=string,
+)
 _TEXT_PART = kind_of(
     "ResponseOutputText",
     "output_text",
     text="84",
-    annotations=list_of(mapping).about(example=[]),
+    annotations=list_of(_CITATION).about("The results of hosted web search that the text cites as `[1]`.", []),
     logprobs=_LOGPROBS.optional(),
 )
 _REFUSAL_PART = kind_of("ResponseRefusal", "refusal", refusal=string)
@@ -48,6 +56,22 @@ _ITEM = variants(
     ),
     _item(
         "ResponseFunctionCall", "function_call", "fc", **_CALL, arguments=string.about("JSON."), namespace=_NAMESPACE
+    ),
+    json_object(
+        "ResponseWebSearchCall",
+        "A search that the service has run.",
+        id=string.about(example="ws_5n6vC0aYqTtWm3Ld8RkJxZeHgB1uPsFo", pattern="^ws_"),
+        type=one_of("web_search_call"),
+        status=one_of("in_progress", "completed", "incomplete", "failed").about(example="completed"),
+        action=json_object(
+            "ResponseSearchAction",
+            type=one_of("search"),
+            query=string,
+            queries=list_of(string).optional(),
+            sources=list_of(json_object("ResponseSearchSource", type=one_of("url"), url=string))
+            .about("With `web_search_call.action.sources` in `include`.")
+            .optional(),
+        ),
     ),
     _item("ResponseCustomToolCall", "custom_tool_call", "ctc", **_CALL, input=string, namespace=_NAMESPACE),
 )
@@ -103,7 +127,7 @@ _RESPONSE = json_object(
         format=mapping.about(example={"type": "text"}, additionalProperties=True),
         verbosity=string.optional(),
     ).with_others(),
-    tools=list_of(mapping).about("The tools of the request, without hosted ones.", []),
+    tools=list_of(mapping).about("The tools of the request, without hosted ones that do not run here.", []),
 )
 _EVENT = json_object(
     "ResponseEvent",
@@ -117,6 +141,8 @@ _EVENT = json_object(
     **{name: COUNT.optional() for name in ("content_index", "summary_index")},
     **{name: string.optional() for name in ("item_id", "delta", "text", "refusal", "arguments", "input", "name")},
     logprobs=_LOGPROBS.optional(),
+    annotation=_CITATION.optional(),
+    annotation_index=COUNT.optional(),
     message=string.about("Of an `error`, which ends a repeat of a stream.").optional(),
     **{name: nullable(string).optional() for name in ("code", "param")},
 )
