@@ -106,7 +106,8 @@ async def approve_calls(request: Request, caller: Caller, conversation_id: str, 
     request_before = waiting["request"]
     model = await state.models.chosen(caller.id, caller.default_model, request_before["model"], "chat", caller.group)
     offered = await offered_to(state, caller)
-    tools = {name: offered.tools[name] for name in request_before["tools"] if name in offered.tools}
+    found = [(offered.tools.get(name), version) for name, version in request_before["tools"].items()]
+    tools = {tool.name: tool for tool, version in found if tool is not None and tool.version == version}
     offered = offered._replace(tools=tools)
     asked = {**request_before["body"], "stream": True}
     exchange = memory.exchange_of(conversation, state.clock())

@@ -94,6 +94,7 @@ class AnswerMaker:
         # In a session all tools are the service's, and the texts of its rounds are one text.
         ours = self._tools.tools.__contains__ if exchange is None else lambda name: True
         ways = Ways(ask, asking.__contains__, ours, apart=exchange is not None)
+        versions = {name: tool.version for name, tool in self._tools.tools.items()}
         kept = {name: value for name, value in asked.items() if name not in ("messages", "stream")}
         inner_steps: list[loop.Event] = []
         usage = exchange is None or bool((asked.get("stream_options") or {}).get("include_usage"))
@@ -108,7 +109,7 @@ class AnswerMaker:
             bool(asked.get("stream")),
             usage,
             inner_steps=inner_steps,
-            waiting_request=lambda: {"body": kept, "model": self._model.id, "tools": [*self._tools.tools]},
+            waiting_request=lambda: {"body": kept, "model": self._model.id, "tools": versions},
             **more,
         )
 

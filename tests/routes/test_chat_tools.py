@@ -295,6 +295,25 @@ async def test_approval_survives_a_restart_and_a_tool_that_went_is_a_failed_resu
         assert len(wiki.of("tools/call")) == 1
 
 
+async def test_tool_that_changed_since_the_question_is_a_failed_result(
+    config: Config, clocks: Clocks, wiki: Scripted
+) -> None:
+    catalog = f'[[tool_servers]]\nname = "wiki"\nurl = "{wiki.url}"\ntools = ["delete"]\n'
+    async with serving(config, clocks, catalog) as service:
+        await until(lambda: wiki.of("tools/list"))
+        await service.state["tool_servers"]._read_due()
+        headers = await person(service, 0)
+        answer = await ask(service, headers, DELETE, "wiki__delete")
+        call_id = steps(answer)[0]["tool_call"]["id"]
+    async with scripted(stateless([tool("delete")])) as other:
+        async with serving(config, clocks, catalog.replace(wiki.url, other.url)) as service:
+            await until(lambda: other.of("tools/list"))
+            await service.state["tool_servers"]._read_due()
+            approved = await decide(service, headers, answer.headers[HEADER], **{call_id: True})
+            assert steps(approved)[0]["tool_result"]["ok"] is False and text_of(approved) == "done"
+        assert other.of("tools/call") == wiki.of("tools/call") == []
+
+
 async def test_tool_that_is_always_allowed_in_the_conversation_does_not_ask(service: Service, wiki: Scripted) -> None:
     headers = await person(service)
     made = (await service.client.post("/conversations", json={}, headers=headers)).json()

@@ -163,7 +163,7 @@ class AgentTool:
     after a person has approved the call. `source` is SERVICE, or the name of the tool server that has it, which is the
     user's `own` one or the operator's. A tool that `cuts_itself` has its own limit for its result. A tool of a server
     has a JSON `schema` that the server checks. Its function takes the JSON of the arguments instead of them.
-    One `by_others` returns what others have written.
+    One `by_others` returns what others have written. Another `version` of a tool is not the one that was approved.
     """
 
     name: str
@@ -176,6 +176,7 @@ class AgentTool:
     source: str = SERVICE
     cuts_itself: bool = False
     by_others: bool = False
+    version: str = ""
     schema: dict[str, Any] | None = None
     own: bool = False
 

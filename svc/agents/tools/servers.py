@@ -42,6 +42,7 @@ def server_tools(offered: Iterable[OfferedTool]) -> dict[str, AgentTool]:
             schema=one.tool.schema,
             own=one.own,
             by_others=True,
+            version=f"{one.target.url} {one.tool.digest}",
         )
         found.setdefault(name, tool)
     return found
