@@ -25,8 +25,8 @@ from svc.server.sse import Interrupt
 from svc.server.web import Request, add_log_fields
 
 
-def told_of_sources(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return messages in which the model is told what results are, and how to cite them."""
+def with_instruction(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages that say to the model what results are, and how to cite them."""
     first = messages[0] if messages and messages[0]["role"] == "system" else None
     if first is not None and isinstance(first.get("content"), str):
         return [{**first, "content": f"{first['content']}\n\n{INSTRUCTION}"}, *messages[1:]]
@@ -36,7 +36,7 @@ def told_of_sources(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def body_of_rounds(body: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """Return the request for a model that may call tools; it is always a stream."""
     sent = {name: value for name, value in body.items() if name not in ("stream_options", "n")}
-    return {**sent, "messages": told_of_sources(body["messages"]), "stream": True, **fields}
+    return {**sent, "messages": with_instruction(body["messages"]), "stream": True, **fields}
 
 
 def offered_search(search: HostedSearch) -> Offered:

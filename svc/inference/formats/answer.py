@@ -60,9 +60,9 @@ class AnswerWriter:
 
 @dataclass(slots=True)
 class Block:
-    """One part of an answer: `kind` is `reasoning`, `text`, `refusal`, `call` (which has `call_id` and `name`), or
-    `search`, a hosted one, which has the `result` of its step.
+    """One part of an answer: `kind` is `reasoning`, `text`, `refusal`, `call` or `search`.
 
+    A call has `call_id` and `name`. A search is a hosted one, and has the `result` of its step, too.
     `tokens` are the parts of its text, or of the call's arguments, as JSON strings in ASCII. Reasoning may have a
     `seal`, and then no text. `item` is for the format.
     """

@@ -65,7 +65,7 @@ def of_tool(tool: dict[str, Any], param: str) -> HostedSearch:
     most_uses = tool.get("max_uses")
     if most_uses is not None and (type(most_uses) is not int or most_uses < 1):
         raise invalid_value(f"{param}.max_uses must be an integer of at least 1.", f"{param}.max_uses")
-    return HostedSearch(most_uses or MOST_USES, allowed, blocked)
+    return HostedSearch(MOST_USES if most_uses is None else most_uses, allowed, blocked)
 
 
 def _domains(filters: Any, name: str, param: str) -> tuple[str, ...]:
