@@ -4,8 +4,9 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from playwright.async_api import BrowserContext, Page
+from playwright.async_api import Browser, BrowserContext, Page
 
+from tests.support import research
 from tests.support.browser import chromium, new_context, new_visitor, opened
 from tests.support.server import ROOT, running_server
 
@@ -74,10 +75,30 @@ async def take(context: BrowserContext, address: str, name: str, ready: str) -> 
     await page.close()
 
 
+async def take_research(folder: Path, browser: Browser) -> None:
+    """An answer that searches, reads two pages, computes with Python and writes a report, with its steps."""
+    folder.mkdir()
+    async with research.research() as catalog:
+        (folder / "catalog.toml").write_text(catalog)
+        async with running_server(folder, {"SVC_CATALOG": str(folder / "catalog.toml")}) as server:
+            remembered = {"model": "lab/analyst", "tools.new": research.TOOLS}
+            visitor = new_visitor(server, "ada@example.com", dollars=25, **remembered)
+            async with new_context(browser, server, visitor, width=1200) as context:
+                page = await opened(context)
+                await page.set_viewport_size({"width": 1200, "height": 1150})
+                await page.get_by_label("Message", exact=True).fill(research.QUESTION)
+                await page.keyboard.press("Enter")
+                await page.locator(".sources").wait_for()
+                await page.locator(".tool-steps > summary").click()
+                await page.wait_for_timeout(1_500)
+                await page.screenshot(path=FOLDER / "research.jpg", type="jpeg", quality=72)
+
+
 async def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         async with running_server(Path(folder)) as server, chromium() as browser:
+            await take_research(Path(folder) / "research", browser)
             visitor = new_visitor(server, "ada@example.com", dollars=25)
             async with new_context(browser, server, visitor) as context:
                 page = await opened(context)

@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, findings, new_visitor, opened, signed_in
 from tests.support.browser_chat import answered, choose_model, say
+from tests.support.research import ANSWER, CODE, PAGES, QUESTION, REPORT, TOOLS, research
 from tests.support.search_engine import SearchEngine
 from tests.support.server import RunningServer, running_server
 from tests.support.tool_server import Scripted, scripted, stateless, tool
@@ -383,6 +387,27 @@ async def test_run_offers_the_tools_that_there_are_and_names_each_call(tooled: T
         assert await findings(page) == []
 
 
+async def test_calls_of_python_show_below_it(tooled: Tooled, browser: Browser) -> None:
+    agent = {"model": "builtin/script", "steps": 6, "tools": None}
+    visitor = await asyncio.to_thread(new_visitor, tooled.server, agent=agent, model="builtin/script")
+    code = 'tool run_python {"code": "calculate(expression=\'6*7\')"}\n---\nsay done'
+    async with signed_in(browser, tooled.server, "/#/agents", visitor=visitor) as page:
+        await page.get_by_label("Goal").fill(code)
+        await page.get_by_role("button", name="Run", exact=True).click()
+        await expect(page.locator(".run-end")).to_contain_text("done")
+        for _ in range(2):  # after a reload, too
+            await expect(page.locator(".tool-name")).to_have_text(["Running Python", "Calculating 6*7"])
+            await expect(page.locator(".tool-inner .tool-name")).to_have_text("Calculating 6*7")
+            assert await findings(page) == []
+            await page.reload()
+        await page.goto("/#/chat")
+        await turn_on(page, "Run Python", "Calculate")
+        await say(page, code)
+        await answered(page)
+        await unfold(page)
+        await expect(page.locator(".tool-inner .tool-name")).to_have_text("Calculating 6*7")
+
+
 @WIDTHS
 async def test_administrators_see_the_use_of_tools_and_the_state_of_servers(
     tooled: Tooled, browser: Browser, width: int
@@ -400,3 +425,54 @@ async def test_administrators_see_the_use_of_tools_and_the_state_of_servers(
         await expect(server).to_contain_text("wiki")
         await expect(server).to_contain_text("Ready")
         assert await findings(page) == []
+
+
+@WIDTHS
+async def test_answer_that_searches_reads_computes_and_writes_shows_each_step_and_its_sources(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    async with research() as catalog:
+        (tmp_path / "catalog.toml").write_text(catalog)
+        async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server:
+            remembered = {"model": "lab/analyst", "tools.new": TOOLS}
+            visitor = await asyncio.to_thread(partial(new_visitor, server, dollars=1, **remembered))
+            async with signed_in(browser, server, visitor=visitor, width=width) as page:
+                await say(page, QUESTION)
+                await answered(page)
+                await expect(last(page).locator("a.citation")).to_have_text(["[1]", "[2]", "[2]"])
+                await unfold(page)
+                host = re.findall(r"//(localhost:\d+)\"", catalog)[0]
+                await expect(steps(page)).to_have_text(
+                    [
+                        "Searching the web: oil of Norrholm and Utskär lighthouses 1911",
+                        *[f"Reading {host}"] * 2,
+                        "Running Python",
+                        "Writing lighthouses.md",
+                    ]
+                )
+                await expect(last(page).locator(".artifact-card")).to_contain_text("lighthouses.md")
+                listed = last(page).locator(".sources li a")
+                await expect(listed).to_have_text([title for title, _ in PAGES.values()])
+                await expect(page.locator(".facts").last).to_contain_text("$0.005")
+                assert await findings(page) == []
+                conversation = page.url.rpartition("/")[2]
+            async with server.client(headers=visitor.headers) as client:
+                message = (await client.get(f"/conversations/{conversation}/messages")).json()["data"][0]
+                calls = {step["tool_call"]["id"]: step["tool_call"] for step in message["steps"] if "tool_call" in step}
+                done = [step["tool_result"] for step in message["steps"] if "tool_result" in step]
+                results = [(calls[one["id"]]["name"], one["ok"], one["result"]) for one in done]
+                assert [name for name, _, _ in results] == [
+                    "search_web",
+                    "fetch_url",
+                    "fetch_url",
+                    "run_python",
+                    "write_artifact",
+                ]
+                assert all(ok for _, ok, _ in results) and message["content"] == ANSWER
+                assert [text in results[at][2]["text"] for at, (_, text) in enumerate(PAGES.values(), 1)] == [True] * 2
+                assert json.loads(calls[done[3]["id"]]["arguments"]) == {"code": CODE}
+                assert results[3][2]["output"] == "Norrholm 12.0, Utskär 9.0 litres a night\n"
+                assert message["answer"]["cost_micros"] == 5_000
+                assert [source["title"] for source in message["sources"]] == [title for title, _ in PAGES.values()]
+                report = await client.get(f"/artifacts/{results[4][2]['id']}/content")
+                assert report.text == REPORT

@@ -23,8 +23,8 @@ export default function Tools() {
   const found = report.data.value,
     error = report.error.value;
   return html`
-    <p class="quiet more-space">${t.intro}</p>
-    <div class="filters">
+    <p class="quiet">${t.intro}</p>
+    <div class="filters more-space">
       <${Field}
         label=${adminTexts.spend.month}
         value=${month.value}

@@ -13,6 +13,13 @@ import { toolTexts } from "./texts.js";
 const t = toolTexts.steps;
 const ICONS = { search_web: "search", fetch_url: "docs", search_memory: "memory", find_in_files: "search" };
 
+/** The artifact that a call has made, or null. */
+const artifactOf = ({ ok, result }) => (ok && result?.id?.startsWith?.("art_") ? result : null);
+
+/** What calls have made. */
+export const Files = ({ entries }) =>
+  entries.map((call) => artifactOf(call) && html`<${ArtifactCard} key=${call.id} of=${artifactOf(call)} />`);
+
 const textOf = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
 /** `entries`: calls of a timeline (run.js); `unfinished` is said of those without a result, if none run. */
@@ -34,7 +41,6 @@ export function Calls({ entries, goesOn, unfinished = t.unfinished }) {
 
 function Call({ of, inner, goesOn, unfinished }) {
   const open = useSignal(false);
-  const artifact = of.ok && of.result?.id?.startsWith?.("art_") ? of.result : null;
   const icon = of.ok === false ? "warning" : (ICONS[of.name] ?? "play");
   return html`
     <details
@@ -65,7 +71,6 @@ function Call({ of, inner, goesOn, unfinished }) {
         <${Calls} entries=${inner} goesOn=${goesOn} unfinished=${unfinished} />
       </div>`
     }
-    ${artifact && html`<${ArtifactCard} of=${artifact} />`}
   `;
 }
 

@@ -5,7 +5,7 @@ import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { timelineOf } from "../run.js";
 import { doing } from "./names.js";
-import { Calls } from "./step.js";
+import { Calls, Files } from "./step.js";
 import { toolTexts } from "./texts.js";
 
 const t = toolTexts.steps;
@@ -35,6 +35,7 @@ export default function Steps({ steps, isLive, isWaiting }) {
     <div class="tool-list">
       <${Calls} entries=${entries} goesOn=${isLive} unfinished=${isWaiting ? t.waits : t.unfinished} />
     </div>
-    <span class="hidden-text" role="status">${running ? doing(running) : ""}</span>
-  </details>`;
+  </details>
+    <${Files} entries=${entries} />
+    <span class="hidden-text" role="status">${running ? doing(running) : ""}</span>`;
 }

@@ -28,7 +28,7 @@ import { pagedList, projects, remembered } from "../state.js";
 import { texts } from "../texts.js";
 import { tools as available } from "../tools.js";
 import { nameOf } from "../tools/names.js";
-import { Calls } from "../tools/step.js";
+import { Calls, Files } from "../tools/step.js";
 import { agentTexts } from "../tools/texts.js";
 
 const t = agentTexts;
@@ -363,7 +363,9 @@ function Timeline({ entries, goesOn }) {
       if (entry.kind === "truncated") return html`<li key=${at} class="quiet small">${t.truncated}</li>`;
       if (entry.within) return null; // below its call
       const calls = [entry, ...entries.filter(({ within }) => within === entry.id)];
-      return html`<li key=${at}><${Calls} entries=${calls} goesOn=${goesOn} /></li>`;
+      return html`<li key=${at}>
+        <${Calls} entries=${calls} goesOn=${goesOn} /><${Files} entries=${calls} />
+      </li>`;
     })}
     ${
       goesOn &&
