@@ -239,9 +239,11 @@ async def test_several_calls_are_decided_one_by_one_and_sent_together(tooled: To
         calls = f'{DELETE}\ntool calculate {{"expression": "6*7"}}\ntool wiki__send_mail {{"at": "x"}}'
         await say(page, f"{calls}\n---\nsay done")
         cards = await waiting(page, 2)
-        await cards.first.get_by_role("button", name="Deny").click()
+        await cards.first.get_by_role("button", name="Deny").press("Enter")
         await expect(cards.first).to_contain_text("Denied")
-        await cards.first.get_by_role("button", name="Change").click()
+        await expect(cards.first.get_by_role("button", name="Change")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(cards.first.get_by_role("button", name="Allow once")).to_be_focused()
         await cards.first.get_by_role("button", name="Deny").click()
         await expect(page.get_by_text("Decide about 1 more call to continue.")).to_be_visible()
         assert await findings(page) == []

@@ -1,6 +1,6 @@
 // The calls of an answer that wait for a person: what will be sent, to whom, what it costs, and the decision.
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../components.js";
 import { cost } from "../format.js";
 import { html } from "../html.js";
@@ -56,9 +56,17 @@ export default function Approvals({ message, onDecide }) {
 function Approval({ call, choice, busy, onChoose }) {
   const name = nameOf(call.name),
     known = tools.data.value?.find((tool) => tool.name === call.name),
-    there = atServer(call.name);
+    there = atServer(call.name),
+    box = useRef(null),
+    before = useRef(choice);
+  useEffect(() => {
+    // The button that had the focus is gone
+    if (before.current !== choice && document.activeElement === document.body)
+      box.current.querySelector("button").focus();
+    before.current = choice;
+  }, [choice]);
   const price = known && (known.price_micros ? t.price(cost(known.price_micros)) : there && t.free);
-  return html`<div class="approval" role="group" aria-label=${name}>
+  return html`<div class="approval" role="group" aria-label=${name} ref=${box}>
     <p class="item-title" dir="auto">${name}</p>
     <p class="quiet small">
       ${[there ? t.to(there.server) : t.service, price].filter(Boolean).join(" · ")}

@@ -20,6 +20,7 @@ import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
 import { go, link } from "../router.js";
+import { KeyFields, keyIn, keyText, originOf } from "../server-key.js";
 import { models, pagedList } from "../state.js";
 import { texts } from "../texts.js";
 
@@ -132,9 +133,7 @@ function Provider({ of }) {
       <div class="grow">
         <p class="item-title">${of.name}</p>
         <p class="quiet small">
-          ${of.base_url} · ${
-            !of.api_key_hint ? t.noKey : of.api_key_hint.length > 1 ? t.keyEnding(of.api_key_hint) : t.withKey
-          } · ${of.models ? t.narrowed(of.models.length) : t.allModels}
+          ${of.base_url} · ${keyText(of)} · ${of.models ? t.narrowed(of.models.length) : t.allModels}
         </p>
       </div>
       <${Button} small busy=${busy} onClick=${run}>${t.test}<//>
@@ -190,9 +189,8 @@ function Editor({ of }) {
       base_url: base_url.trim(),
       api: format,
       models: modelsIn(given.models),
+      ...keyIn(given),
     };
-    if (given.api_key) body.api_key = given.api_key;
-    if (given.without_key) body.api_key = null;
     [busy.value, error.value] = [true, null];
     try {
       providers.put(await (isNew ? api.providers.create(body) : api.providers.change(of.id, body)));
@@ -243,27 +241,11 @@ function Editor({ of }) {
         defaultValue=${of.api ?? "chat"}
         hint=${t.formatHint}
       />
-      <${Field}
-        label=${t.apiKey}
-        name="api_key"
-        type="password"
-        autocomplete="off"
-        maxlength=${limits.provider.api_key.maxlength}
-        hint=${
-          isNew
-            ? t.apiKeyHint
-            : dropsKey.value
-              ? t.keyDropped
-              : of.api_key_hint
-                ? t.keyStays(of.api_key_hint)
-                : t.apiKeyHint
-        }
+      <${KeyFields}
+        hint=${of.api_key_hint}
+        moved=${dropsKey.value && t.keyDropped}
         error=${told("api_key")}
       />
-      ${
-        of.api_key_hint &&
-        html`<label class="check"><input type="checkbox" name="without_key" />${t.withoutKey}</label>`
-      }
       <${Field}
         label=${`${t.models} (${texts.signIn.optional})`}
         name="models"
@@ -282,14 +264,6 @@ function Editor({ of }) {
       </div>
     </form>
   <//>`;
-}
-
-function originOf(address) {
-  try {
-    return new URL(address).origin;
-  } catch {
-    return null;
-  }
 }
 
 /**

@@ -18,6 +18,7 @@ import {
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
+import { KeyFields, keyIn, keyText, originOf } from "../server-key.js";
 import { pagedList } from "../state.js";
 import { texts } from "../texts.js";
 import { tools } from "../tools.js";
@@ -99,13 +100,7 @@ function Server({ of }) {
           ${of.name} <span class="status status-${LOOKS[of.state]}">${t.states[of.state]}</span>
         </p>
         <p class="quiet small">
-          ${of.url} · ${
-            !of.api_key_hint
-              ? own.noKey
-              : of.api_key_hint.length > 1
-                ? own.keyEnding(of.api_key_hint)
-                : own.withKey
-          } · ${t.tools(of.tools.length)}
+          ${of.url} · ${keyText(of)} · ${t.tools(of.tools.length)}
         </p>
       </div>
       <${Button} small busy=${busy} onClick=${run}>${own.test}<//>
@@ -168,14 +163,6 @@ function Changed({ tools: all, onAccept }) {
   </div>`;
 }
 
-function originOf(address) {
-  try {
-    return new URL(address).origin;
-  } catch {
-    return null;
-  }
-}
-
 function Editor({ of }) {
   const isNew = !of.id,
     busy = useSignal(false),
@@ -190,7 +177,7 @@ function Editor({ of }) {
     const given = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(event.target)));
     const name = given.name.trim(),
       url = given.url.trim();
-    const key = given.without_key ? { api_key: null } : given.api_key ? { api_key: given.api_key } : {};
+    const key = keyIn(given);
     [busy.value, error.value] = [true, null];
     try {
       if (isNew) put(await api.toolServers.create({ name, url, ...key }));
@@ -239,21 +226,11 @@ function Editor({ of }) {
           isMoved.value = !isNew && originOf(event.currentTarget.value) !== originOf(of.url);
         }}
       />
-      <${Field}
-        label=${own.apiKey}
-        name="api_key"
-        type="password"
-        autocomplete="off"
-        maxlength=${limits.provider.api_key.maxlength}
-        hint=${
-          isMoved.value ? t.keyDropped : of.api_key_hint ? own.keyStays(of.api_key_hint) : own.apiKeyHint
-        }
+      <${KeyFields}
+        hint=${of.api_key_hint}
+        moved=${isMoved.value && t.keyDropped}
         error=${told("api_key")}
       />
-      ${
-        of.api_key_hint &&
-        html`<label class="check"><input type="checkbox" name="without_key" />${own.withoutKey}</label>`
-      }
       ${error.value && !error.value.param && html`<${Failed} error=${error.value} />`}
       <div class="actions dialog-foot">
         <${Button} onClick=${close}>${texts.common.cancel}<//>
