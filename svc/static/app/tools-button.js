@@ -1,5 +1,5 @@
 // The button of the composer that opens the switches of the tools.
-import { signal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
@@ -8,11 +8,11 @@ import { texts } from "./texts.js";
 import { chosenTools, isWithoutTools } from "./tools.js";
 
 const t = texts.chat;
-const opened = signal(false);
 
 /** `conversation` is null in a new one. */
 export function ToolsButton({ id, model, conversation }) {
-  const box = useRef(null);
+  const box = useRef(null),
+    opened = useSignal(false);
   const chosen = chosenTools(id),
     isOff = isWithoutTools(model);
   useEffect(() => {
@@ -23,12 +23,6 @@ export function ToolsButton({ id, model, conversation }) {
     addEventListener("pointerdown", outside);
     return () => removeEventListener("pointerdown", outside);
   }, [opened.value]);
-  useEffect(
-    () => () => {
-      opened.value = false;
-    },
-    [],
-  );
   const close = () => {
     opened.value = false;
     box.current.querySelector("button").focus();
