@@ -566,6 +566,7 @@ CREATE TABLE answers (
 
 CREATE INDEX answers_by_account ON answers (account_id, message_id);
 CREATE INDEX answers_with_steps ON answers (account_id, message_id) WHERE steps IS NOT NULL;
+CREATE INDEX answers_waiting ON answers (account_id, message_id) WHERE waiting IS NOT NULL;
 CREATE INDEX answers_by_sealed_call ON answers (account_id, sealed_call_id) WHERE sealed_call_id IS NOT NULL;
 
 -- owner: svc/content/imports.py

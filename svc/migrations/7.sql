@@ -12,6 +12,7 @@ ALTER TABLE answers ADD COLUMN steps TEXT CONSTRAINT answer_steps_form CHECK (st
 ALTER TABLE answers ADD COLUMN sources TEXT CONSTRAINT answer_sources_form CHECK (sources LIKE '[%]');
 ALTER TABLE answers ADD COLUMN waiting TEXT CONSTRAINT answer_waiting_form CHECK (waiting LIKE '{%}');
 CREATE INDEX answers_with_steps ON answers (account_id, message_id) WHERE steps IS NOT NULL;
+CREATE INDEX answers_waiting ON answers (account_id, message_id) WHERE waiting IS NOT NULL;
 ALTER TABLE conversations ADD COLUMN always_allow TEXT NOT NULL DEFAULT '[]'
     CONSTRAINT always_allow_form CHECK (always_allow LIKE '[%]' AND length(always_allow) <= 10000);
 DROP TRIGGER answers_end_once;

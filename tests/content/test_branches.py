@@ -260,8 +260,15 @@ async def test_account_export_has_all_versions(talk: Talk) -> None:
         ("drei", 1),
         ("drei", 1),
     ]
-    first = {"conversation_id": talk.id, "branch": 0, "parent": None, "first_id": None, "replaces_id": None}
-    new = {"branch": 1, "parent": 0, "first_id": messages[6]["id"], "replaces_id": replaced}
+    first = {
+        "conversation_id": talk.id,
+        "branch": 0,
+        "parent": None,
+        "first_id": None,
+        "replaces_id": None,
+        "current": False,
+    }
+    new = {"current": True, "branch": 1, "parent": 0, "first_id": messages[6]["id"], "replaces_id": replaced}
     assert branches == [first, first | new]
 
 
