@@ -53,8 +53,10 @@ QUICK: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/auth/signup"): {"email": "personNUMBER@example.com", "password": "correct horse battery"},
     ("POST", "/auth/password-reset"): {"email": "ada@example.com"},
     ("POST", "/admin/users"): {"email": "invitedNUMBER@example.com"},
+    ("POST", "/admin/models"): {"url": "http://127.0.0.1:9/model.gguf", "name": "otherNUMBER"},
     ("POST", "/artifacts"): {"name": "n", "content": "x", "content_base64": "eHg="},
     ("POST", "/user/providers"): {"name": "otherNUMBER", "base_url": "http://127.0.0.1:9/v1"},
+    ("POST", "/user/tool-servers"): {"name": "otherNUMBER", "url": "http://127.0.0.1:9/mcp"},
     ("POST", "/v1/images/generations"): {"prompt": "a house", "size": "64x64", "response_format": "url"},
     ("POST", "/v1/audio/generate"): {"input": "hello", "tts_max_tokens": 256},
     ("POST", "/v1/audio/speech"): {"input": "hello", "tts_max_tokens": 256},
@@ -69,14 +71,15 @@ REFERENCES = {"default_model", "base_url", "group"}
 NEVER_ACCEPTED = {
     *("/auth/login", "/auth/password-reset/confirm", "/auth/verify-email", "/auth/oauth/session"),
     *("/billing/webhook", "/checkout", "/checkout/sign-in"),
-    # Mail is not set up, the password is another one, and there is no such message.
+    # Mail is not set up, the password is another one, and there is no such message. No call waits for approval.
     *(("email", "/user/me"), "/user/password", ("current_message_id", "/conversations/{conversation_id}")),
+    "/conversations/{conversation_id}/approve",
 }
-# Fields that are stored or returned in a normal form: an address without its last slash, each model once, a person's
-# name without blanks around it, and what a response of OpenAI's format repeats.
+# Fields that are stored or returned in a normal form: an address without its last slash, each model and tool once, a
+# person's name without blanks around it, and what a response of OpenAI's format repeats.
 NOT_AS_SENT = {
     *(("base_url", "/user/providers"), ("models", "/user/providers"), ("name", "/user/me"), ("name", "/admin/users")),
-    ("group", "/admin/users"),
+    *(("group", "/admin/users"), ("always_allow", "/conversations")),
     # The id of a booking is its reference, and a debit is negative.
     *(("id", "/admin/users"), ("amount_micros", "/admin/users")),
     *((name, "/v1/responses") for name in ("service_tier", "tools", "truncation", "store", "reasoning", "text")),
@@ -201,7 +204,7 @@ class Walk:
 
     @property
     def target(self) -> str:
-        return self.who.target(self.path, provider="github", identity="github")
+        return self.who.target(self.path, provider="github", identity="github", name="absent")
 
     async def send(self, method: str, target: str, **options: Any) -> httpx.Response | None:
         """Return the answer, or None if no client can send the request."""
@@ -283,8 +286,10 @@ class Walk:
         for name in told.keys() & kept.keys():
             if told[name] != kept[name] and name != "content_url":
                 self.found.append(f"{where}: {name} was {told[name]!r:.100}, and is {kept[name]!r:.100}")
-        if self.path == "/user/providers":  # there may be 100
+        if self.path in ("/user/providers", "/user/tool-servers"):  # there may be 100, or 10
             await self.send("DELETE", f"{self.path}/{told['id']}")
+        if self.path == "/admin/models":  # one download runs
+            await self.send("DELETE", f"{self.path}/{told['download']['name']}")
         if self.path == "/support/conversations":  # one is active
             await self.send("POST", f"{self.path}/{told['id']}/close")
 

@@ -18,12 +18,16 @@ def test_documented_examples_are_all_run() -> None:
         "catalog",
         "groups",
         "tool-servers",
+        "search",
+        "hearing",
+        "transcriptions",
         "prometheus",
         "byok-curl",
         "agent-curl",
         "codex",
         "coding-agents",
         "media-curl",
+        "transcription-curl",
         "agent-python",
         "agent-javascript",
         "fail2ban",
@@ -56,6 +60,18 @@ def test_tool_servers_of_the_reference_load(tmp_path: Path) -> None:
     (tmp_path / "catalog.toml").write_text('[[groups]]\nname = "staff"\n' + EXAMPLES["tool-servers"])
     (server,) = read_file(tmp_path / "catalog.toml", {"WIKI_KEY": "x"}).tool_servers
     assert (server.name, server.micros_per_call, server.groups) == ("wiki", 500, ("staff",))
+
+
+def test_search_and_speech_recognition_of_the_reference_load(tmp_path: Path) -> None:
+    for name in ("model.bin", "config.json", "tokenizer.json"):
+        (tmp_path / name).touch()
+    text = "\n".join(EXAMPLES[mark] for mark in ("search", "hearing", "transcriptions"))
+    text = text.replace("/srv/models/faster-whisper-small", str(tmp_path))
+    (tmp_path / "catalog.toml").write_text(text)
+    offer = read_file(tmp_path / "catalog.toml", {"BRAVE_KEY": "x", "OPENAI_API_KEY": "y"})
+    assert offer.search is not None and offer.hearing_folder == tmp_path
+    (model,) = offer.models
+    assert (model.id, model.kind, model.paid) == ("openai/whisper-1", "transcription", True)
 
 
 def test_groups_of_the_reference_load(tmp_path: Path) -> None:
