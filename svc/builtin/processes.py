@@ -65,17 +65,22 @@ class ProcessPool:
     """Runs orders in processes of a module (see helper.py), `at_once` of them, less one for each account.
 
     An account waits for its own orders, but for those of others at most 2 seconds. The callers limit how many wait.
-    With `wait_seconds` it waits at most so long for any, and a refusal is its own.
+    With `wait_seconds` it waits at most so long. If it also `waits_for_others` as long, a refusal is its own (429).
     """
 
     def __init__(
-        self, module: str, *, at_once: int = 2, seconds: float = 120.0, wait_seconds: float | None = None
+        self,
+        module: str,
+        *,
+        at_once: int = 2,
+        seconds: float = 120.0,
+        wait_seconds: float | None = None,
+        waits_for_others: bool = False,
     ) -> None:
         # Without site-packages and without the variables that change how Python starts.
         self._command = (sys.executable, "-ESs", "-m", "svc.builtin.helper", module)
-        patience_seconds = _PATIENCE_SECONDS if wait_seconds is None else None
-        self._queue = FairQueue(at_once, max(at_once - 1, 1), patience_seconds)
-        self._wait_seconds = wait_seconds
+        self._queue = FairQueue(at_once, max(at_once - 1, 1), None if waits_for_others else _PATIENCE_SECONDS)
+        self._wait_seconds, self._waits_for_others = wait_seconds, waits_for_others
         # To start a process on the event loop would block it for 10 ms and more.
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix=module)
         self._seconds = seconds
@@ -88,7 +93,7 @@ class ProcessPool:
         """Return the stdout of the process. It inherits `file`, whose descriptor is added to the order as `file`.
 
         `account_id` is the account that pays, or "" for the service. A `patient` order continues work that has begun
-        and waits without end. Raises ApiError `overloaded` (with `wait_seconds` `rate_limit_exceeded`) and
+        and waits without end. Raises ApiError `overloaded` (with `waits_for_others` `rate_limit_exceeded`) and
         `shutting_down`, and UpstreamFault: `cut` when the process dies, `timeout`.
         """
         async with self._placed(order, file, account_id, patient) as job:
@@ -124,14 +129,14 @@ class ProcessPool:
         """Wait for a place, and yield the job, which is dropped at the end. Raises ApiError."""
         with contextlib.ExitStack() as at_end:
             try:
-                async with asyncio.timeout(self._wait_seconds):
+                async with asyncio.timeout(None if patient else self._wait_seconds) as wait:
                     at_end.callback(await self._queue.take(account_id, patient=patient))
             except TimeoutError:
-                if self._wait_seconds is not None:
-                    message = f"All places were taken for {self._wait_seconds:g} seconds. Try again in a few seconds."
-                    raise ApiError("rate_limit_exceeded", message, retry_after_seconds=_RETRY_SECONDS) from None
+                code = "rate_limit_exceeded" if self._waits_for_others else "overloaded"
                 message = "The service is busy with the work of others. Try again in a few seconds."
-                raise ApiError("overloaded", message, retry_after_seconds=_RETRY_SECONDS) from None
+                if wait.expired():
+                    message = f"All places were taken for {self._wait_seconds:g} seconds. Try again in a few seconds."
+                raise ApiError(code, message, retry_after_seconds=_RETRY_SECONDS) from None
             files = () if file is None else (file.fileno(),)
             job = _Job(orjson.dumps({**order, "file": files[0]} if files else order) + b"\n", files)
             self._jobs.add(job)

@@ -139,8 +139,8 @@ class State:
         passwords = Passwords(config.argon2_memory_kib, config.argon2_time_cost)
         self.passwords = stack.enter_context(contextlib.closing(passwords))
         painter, speaker = ProcessPool("svc.builtin.painter.paint"), ProcessPool("svc.builtin.speak")
-        reader = ProcessPool("svc.builtin.pdf", seconds=30.0)
-        listener = ProcessPool("svc.builtin.hear", seconds=600.0, wait_seconds=30.0)
+        reader = ProcessPool("svc.builtin.pdf", seconds=30.0, wait_seconds=10.0)
+        listener = ProcessPool("svc.builtin.hear", seconds=600.0, wait_seconds=30.0, waits_for_others=True)
         measurer = ProcessPool("svc.builtin.hear", seconds=60.0)
         self.process_pools = {"pictures": painter, "speech": speaker, "documents": reader}
         self.process_pools |= {"transcriptions": listener, "audio_lengths": measurer}

@@ -20,7 +20,8 @@ OPTIONS: dict[str, Any] = {"language": None, "prompt": None, "temperature": 0.0,
 
 @pytest.fixture
 async def ears() -> AsyncIterator[Hearing]:
-    pools = [ProcessPool("svc.builtin.hear", seconds=100, wait_seconds=0.3), ProcessPool("svc.builtin.hear")]
+    waiting = ProcessPool("svc.builtin.hear", seconds=100, wait_seconds=0.3, waits_for_others=True)
+    pools = [waiting, ProcessPool("svc.builtin.hear")]
     yield Hearing(*pools)
     for pool in pools:
         await pool.close()

@@ -101,6 +101,26 @@ async def test_slow_pdfs_of_others_are_waited_for_only_a_moment(service: Service
     await asyncio.gather(*slow, return_exceptions=True)
 
 
+@needs_pypdf
+async def test_slow_pdf_of_an_account_delays_its_own_only_and_for_ten_seconds(
+    service: Service, headers: dict[str, str]
+) -> None:
+    pool = service.state["process_pools"]["documents"]
+    slow = [asyncio.create_task(text_of(service, headers, SLOW, "application/pdf")) for _ in range(2)]
+    while pool.at_work() < 1:
+        await asyncio.sleep(0.02)
+    other = await text_of(service, await service.bearer(), with_texts(b"two"), "application/pdf")
+    assert (other.status_code, other.text, pool.at_work()) == (200, "two", 1)
+    refused = await hastened(text_of(service, headers, with_texts(b"one"), "application/pdf"))
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "overloaded")
+    assert "for 10 seconds" in refused.json()["error"]["message"] and refused.headers["retry-after"] == "5"
+    assert pool.at_work() == 1
+    for task in slow:
+        task.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
+    assert (await text_of(service, headers, with_texts(b"one"), "application/pdf")).text == "one"
+
+
 async def test_an_account_reads_four_texts_at_once(service: Service, headers: dict[str, str]) -> None:
     made = await make_artifact(service, headers, name="file", content="x")
     answers = await asyncio.gather(
