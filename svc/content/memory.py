@@ -81,11 +81,13 @@ def begin(
     now_seconds: float,
     with_seals: bool = False,
     with_steps: bool = True,
+    recalls: bool = True,
 ) -> Exchange:
     """Begin an exchange in a conversation or a new one: a heavy read, as there may be tens of thousands of messages.
 
     It adds a version of the message `replaces`. `with_seals` restores the sealed reasoning of answers with tool calls,
-    which most callers do not return, and `with_steps` what tools did for earlier answers. Raises ApiError `not_found`.
+    which most callers do not return, and `with_steps` what tools did for earlier answers. `recalls` adds passages of
+    other conversations, if the account has memory. Raises ApiError `not_found`.
     """
     texts = [_text(message.get("content")) for message in messages]
     asked = max((position for position, message in enumerate(messages) if message["role"] == "user"), default=None)
@@ -108,7 +110,7 @@ def begin(
         asked = None if asked is None else len(messages) - given
     account = accounts.account_by_id(conn, account_id)
     leading.append(((account and account.instructions) or "").strip())
-    recalls = account is not None and account.memory_enabled
+    recalls = recalls and account is not None and account.memory_enabled
     passages = recall.matching_passages(conn, account_id, question, texts, replaced) if recalls else []
     system = "\n\n".join(filter(None, leading))
     return Exchange(

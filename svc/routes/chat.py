@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from svc.content import memory
-from svc.errors import ApiError
+from svc.errors import ApiError, invalid_value
 from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH, Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
@@ -23,6 +23,7 @@ from svc.routes.completion import (
     BODY_BYTES,
     BOOLEAN,
     CONTINUE,
+    TEMPORARY,
     answer_in_format,
     answer_in_session,
     ignored_of,
@@ -109,6 +110,25 @@ _WRONG_RESULT = Refusal(
     "messages[2].content[0].tool_use_id: there is no tool call with the id toolu_1 before it.",
     when="A tool result has no call, a call has no result, or `tool_choice` demands a tool that does not run here.",
 )
+_NOT_STORED = Refusal(
+    "invalid_value",
+    "A temporary chat is not stored: leave out x-service-conversation.",
+    TEMPORARY,
+    "It is sent with `x-service-conversation`, `x-service-replaces`, `x-service-continue: true` or `Idempotency-Key`.",
+)
+
+
+def _is_temporary(request: Request) -> bool:
+    """Return whether a session's chat is temporary. Raises ApiError if another header needs what is stored."""
+    headers = request.headers
+    if BOOLEAN.check(headers.get(TEMPORARY, "false"), TEMPORARY) == "false":
+        return False
+    stored = [name for name in (memory.HEADER, memory.REPLACES, "Idempotency-Key") if headers.get(name) is not None]
+    if headers.get(CONTINUE, "false") != "false":
+        stored.append(CONTINUE)
+    if stored:
+        raise invalid_value(f"A temporary chat is not stored: leave out {', '.join(stored)}.", TEMPORARY)
+    return True
 
 
 @describes(
@@ -129,6 +149,7 @@ _WRONG_RESULT = Refusal(
         Parameter(memory.REPLACES, TEXTS / "x-service-replaces.md", string, example_id("msg"), where="header"),
         TOOLS_HEADER,
         Parameter(CONTINUE, TEXTS / "x-service-continue.md", BOOLEAN, where="header"),
+        Parameter(TEMPORARY, TEXTS / "x-service-temporary.md", BOOLEAN, where="header"),
     ],
     answer=CHAT_ANSWER,
     errors=[
@@ -137,6 +158,7 @@ _WRONG_RESULT = Refusal(
         OTHER_PRICE,
         _ONE_CHOICE,
         *TOOL_REFUSALS,
+        _NOT_STORED,
         Refusal("already_active", when="With a session: the conversation is being answered."),
         Refusal("not_found", "There is no such conversation.", "x-service-conversation"),
         Refusal("not_found", "There is no such message in this conversation.", "x-service-replaces"),
@@ -148,7 +170,8 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     if model.provider is None:
         check_for_builtin(body)
-    tools = await tools_of(request, caller, body) if caller.auth == "session" else None
+    temporary = caller.auth == "session" and _is_temporary(request)
+    tools = await tools_of(request, caller, body, temporary) if caller.auth == "session" else None
     caller_request = None
     if caller.auth != "session" and model.provider is not None and model.api == "chat" and reads_images(model):
         caller_request = PassedRequest("chat", text, body, model)
@@ -169,6 +192,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
             state.clock(),
             with_seals=model.api != "chat",
             with_steps=tools is not None or model.api != "messages",  # which refuses calls without tools
+            recalls=not temporary,
         )
         limited = body.get("max_completion_tokens") is not None
         sent = {**body, "max_tokens": 0} if limited else body
@@ -188,10 +212,10 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
         return ChatCall(model, body, state.engines, payer, added=added, heavy=heavy, caller_request=caller_request)
 
     call = await make_call(request, caller.id, make, is_heavy(request))
-    if exchange is None:
-        return await respond(request, call, AnswerWriter(), headers=ignored_of(call))
-    usage = bool((request_body.get("stream_options") or {}).get("include_usage"))
     answer = maker.answer(call, request.context.claim, request_body) if maker is not None else call
+    if exchange is None or temporary:
+        return await respond(request, answer, AnswerWriter(), headers=ignored_of(call))
+    usage = bool((request_body.get("stream_options") or {}).get("include_usage"))
     return await answer_in_session(request, answer, exchange, continues, usage, ignored_of(call))
 
 

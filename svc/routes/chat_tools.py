@@ -56,8 +56,11 @@ def _shown(tool: AgentTool) -> dict[str, Any]:
     return {name: getattr(tool, name) for name in ("name", "description", "ask", "price_micros", "source")}
 
 
-async def tools_of(request: Request, caller: Caller, body: dict[str, Any]) -> Offered | None:
-    """Return the tools that the header of a session chat names, or None for none. Raises ApiError."""
+async def tools_of(request: Request, caller: Caller, body: dict[str, Any], temporary: bool) -> Offered | None:
+    """Return the tools that the header of a session chat names, or None for none. Raises ApiError.
+
+    A `temporary` chat has none that ask: their calls would wait in a conversation.
+    """
     header = request.headers.get(HEADER)
     if header is None:
         return None
@@ -73,7 +76,9 @@ async def tools_of(request: Request, caller: Caller, body: dict[str, Any]) -> Of
         if name not in offered.tools:
             known = ", ".join(offered.tools)
             raise invalid_value(f"There is no tool {name[:100]!r}. There are: {known}.", HEADER)
-    return offered._replace(tools={name: offered.tools[name] for name in names})
+    tools = {name: offered.tools[name] for name in names}
+    tools = {name: tool for name, tool in tools.items() if not (temporary and tool.ask)}
+    return offered._replace(tools=tools) if tools else None
 
 
 def body_with(tools: Offered, body: dict[str, Any]) -> dict[str, Any]:

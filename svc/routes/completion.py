@@ -40,7 +40,7 @@ T = TypeVar("T")
 BODY_BYTES = 16 * MIB
 _HEAVY_BYTES = 64 * KIB
 _HEADER_CHARACTERS = 1000
-CONTINUE, BOOLEAN = "x-service-continue", one_of("true", "false")
+CONTINUE, TEMPORARY, BOOLEAN = "x-service-continue", "x-service-temporary", one_of("true", "false")
 
 
 async def answer_in_format(

@@ -327,6 +327,22 @@ async def test_tool_that_is_always_allowed_in_the_conversation_does_not_ask(serv
     assert reason(other) == ["tool_calls"] and len(wiki.of("tools/call")) == 1
 
 
+@each("names, offered", [("wiki__delete,calculate", ["calculate"]), ("wiki__delete", None)])
+async def test_temporary_chat_has_no_tools_that_ask(
+    service: Service, wiki: Scripted, names: str, offered: list[str] | None
+) -> None:
+    headers = {**await person(service), "x-service-temporary": "true"}
+    async with ModelServerOf(service, headers) as (model, seen):
+        await ask(service, headers, "Hello", names, model=model)
+        sent = seen().get("tools")
+        assert (sent and [tool["function"]["name"] for tool in sent]) == offered
+    if offered:
+        answer = await ask(service, headers, CALCULATE, names)
+        assert steps(answer)[1]["tool_result"]["result"] == "42" and text_of(answer) == "I compute.\n\nIt is 42."
+        assert HEADER not in answer.headers and wiki.of("tools/call") == []
+    assert (await service.client.get("/conversations", headers=headers)).json()["data"] == []
+
+
 async def test_other_accounts_cannot_decide(service: Service, wiki: Scripted) -> None:
     headers = await person(service)
     answer = await ask(service, headers, DELETE, "wiki__delete")
