@@ -308,7 +308,8 @@ async function once(path, body, read, { signal: abort } = {}) {
 async function* chat(body, { signal: abort, headers: own, onOpen }) {
   const path = "/v1/chat/completions",
     asked = { ...body, stream: true },
-    { headers, end } = keyed(path, asked, own);
+    // The answer to a key is stored, and nothing of a temporary chat is.
+    { headers, end } = own["x-service-temporary"] ? { headers: own, end() {} } : keyed(path, asked, own);
   try {
     const answer = await checked("POST", path, { body: asked, headers, signal: abort });
     onOpen?.(answer.headers);

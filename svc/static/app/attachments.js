@@ -5,6 +5,7 @@ import { contentOf, split } from "./content.js";
 import { number } from "./format.js";
 import { TYPES, picture, storedPicture } from "./pictures.js";
 import { texts } from "./texts.js";
+import { temporaryTexts } from "./views/texts.js";
 
 const t = texts.chat;
 const MOST_PICTURES = 4;
@@ -13,6 +14,7 @@ const MOST_CHARACTERS = 300_000; // of all files of a message: about 75,000 toke
 const MOST_FILE_BYTES = 4 * MOST_CHARACTERS;
 const TEXT_NAME = /\.(?:csv|html?|ini|json|log|md|sql|srt|tex|tsv|txt|xml|ya?ml)$/i;
 
+const isPdf = ({ name, type }) => type === "application/pdf" || /\.pdf$/i.test(name);
 const filesOf = (items) => items.filter(({ kind }) => kind === "file");
 export const picturesOf = (items) => items.filter(({ kind }) => kind === "picture");
 
@@ -36,11 +38,15 @@ export const kept = (items) =>
 /**
  * Attach `files` to `attached`, a signal of items: `{kind: "picture", name, url, store()}`,
  * `{kind: "file", name, size, text}`, or `{kind: "reading", name, size}` while it is read. Refusals are
- * shown as toasts.
+ * shown as toasts. `onlyTexts`: images and PDFs are refused, since they become artifacts.
  */
-export async function attach(files, attached) {
+export async function attach(files, attached, onlyTexts = false) {
   for (const file of files) {
-    const refusal = await (TYPES.includes(file.type) ? addPicture : addFile)(file, attached);
+    const isText = !TYPES.includes(file.type) && !isPdf(file);
+    const refusal =
+      onlyTexts && !isText
+        ? temporaryTexts.files
+        : await (TYPES.includes(file.type) ? addPicture : addFile)(file, attached);
     if (refusal) toast(refusal, { kind: "bad", seconds: 8 });
   }
   await Promise.allSettled(picturesOf(attached.peek()).map(storeEarly));
@@ -77,19 +83,19 @@ async function addFile(file, attached) {
   const count = attached.peek().filter(({ kind }) => kind !== "picture").length;
   if (count >= MOST_FILES) return t.tooManyFiles(MOST_FILES);
   if (!file.size) return t.emptyFile(file.name);
-  const isPdf = file.type === "application/pdf" || /\.pdf$/i.test(file.name);
-  if (!isPdf && file.size > MOST_FILE_BYTES) return t.fileTooLong(file.name, number(MOST_CHARACTERS));
+  const pdf = isPdf(file);
+  if (!pdf && file.size > MOST_FILE_BYTES) return t.fileTooLong(file.name, number(MOST_CHARACTERS));
   const reading = { kind: "reading", name: file.name, size: file.size, stop: new AbortController() };
   add(attached, reading);
   try {
-    const read = isPdf
+    const read = pdf
       ? await textOfPdf(file, reading.stop.signal)
       : { text: await textOf(file), truncated: false };
     if (!attached.peek().includes(reading)) return null;
     const used = filesOf(attached.peek()).reduce((sum, { text }) => sum + text.length, 0);
     const room = MOST_CHARACTERS - used;
     const isCut = read.truncated || read.text.length > room;
-    if (isCut && (!isPdf || room <= 0)) throw new Error(t.fileTooLong(file.name, number(MOST_CHARACTERS)));
+    if (isCut && (!pdf || room <= 0)) throw new Error(t.fileTooLong(file.name, number(MOST_CHARACTERS)));
     const item = { kind: "file", name: file.name, size: file.size, ...read, text: read.text.slice(0, room) };
     replace(attached, reading, item);
     return isCut ? t.fileCut(file.name, number(item.text.length)) : null;

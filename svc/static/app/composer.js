@@ -7,7 +7,7 @@ import { IconButton, toast } from "./components.js";
 import { hasParts } from "./content.js";
 import { DictateButton, finishDictation } from "./dictate-button.js";
 import { Estimate } from "./estimate.js";
-import { draftOf, keepDraft, keepFiles, keepText } from "./drafts.js";
+import { TEMPORARY, draftOf, keepDraft, keepFiles, keepText } from "./drafts.js";
 import { html } from "./html.js";
 import { limits } from "./limits.js";
 import { ToolsButton } from "./tools-button.js";
@@ -96,7 +96,7 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
   const keepAttached = async () => keepFiles(id, (await attachments()).kept(attached.peek()));
   const add = async (files) => {
     const chosen = [...files]; // the browser empties the list when the event is over
-    await (await attachments()).attach(chosen, attached);
+    await (await attachments()).attach(chosen, attached, id === TEMPORARY);
     if (attached.peek().length) await keepAttached(); // else they are sent
   };
   const remove = async (item) => {

@@ -2,7 +2,10 @@
 // attached files are stored apart, so that typing does not store them again.
 const key = (id) => `svc.draft.${id ?? "new"}`;
 const filesKey = (id) => `svc.files.${id ?? "new"}`;
-const read = (name) => localStorage.getItem(name) ?? "";
+/** In place of an id: the temporary chat, of which the browser stores nothing. */
+export const TEMPORARY = "temporary";
+const unstored = new Map(); // its drafts
+const read = (name) => unstored.get(name) ?? localStorage.getItem(name) ?? "";
 
 export const draftOf = (id) => [read(key(id)), read(filesKey(id))].filter(Boolean).join("\n\n");
 export const keepText = (id, text) => store(key(id), text);
@@ -21,6 +24,10 @@ export function keepDraft(id, content) {
 }
 
 function store(name, text) {
+  if (name.endsWith(`.${TEMPORARY}`)) {
+    unstored.set(name, text);
+    return;
+  }
   try {
     if (text) localStorage.setItem(name, text);
     else localStorage.removeItem(name);

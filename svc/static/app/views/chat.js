@@ -5,8 +5,9 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { api, session } from "../api.js";
 import { Composer, focusComposer, sendDraft } from "../composer.js";
 import { Button, Empty, Failed, IconButton, Loading, Menu, toast } from "../components.js";
-import { draftOf } from "../drafts.js";
+import { TEMPORARY, draftOf } from "../drafts.js";
 import { html } from "../html.js";
+import { Lazy } from "../lazy.js";
 import Messages from "../messages.js";
 import { ModelPicker, PICKER_ID, chosenModel, isBuiltin } from "../model-picker.js";
 import { Queue, enqueue } from "../queue.js";
@@ -21,6 +22,12 @@ const REFUSED = [400, 404, 415, 422]; // statuses of model servers for unsupport
 
 export default function Chat({ path: [id], query }) {
   const thread = useRef(null);
+  if (id === TEMPORARY)
+    return html`<${Lazy}
+      name="temporary"
+      from=${() => import("../temporary.js")}
+      Conversation=${Conversation}
+    />`;
   if (!thread.current || (thread.current.address.peek() ?? undefined) !== id) thread.current = threadOf(id);
   return html`<${Conversation}
     key=${thread.current.key}
@@ -30,7 +37,8 @@ export default function Chat({ path: [id], query }) {
   />`;
 }
 
-function Conversation({ thread, projectId, messageId }) {
+/** `forget` and `foot`: of a temporary chat. */
+function Conversation({ thread, projectId, messageId, forget, foot }) {
   const editing = useSignal(null),
     filedUnder = useSignal(projectId ?? null),
     column = useRef(null),
@@ -102,8 +110,8 @@ function Conversation({ thread, projectId, messageId }) {
     </div>`;
   const said = live ? [...messages, live.message] : messages;
   const isNew = messages?.length === 0 && !live && !problem;
-  return html`<div class="chat ${isNew ? "chat-new" : ""}">
-    <${Head} thread=${thread} filedUnder=${filedUnder} />
+  return html`<div class="chat ${isNew ? "chat-new" : ""} ${forget ? "chat-temporary" : ""}">
+    <${Head} thread=${thread} filedUnder=${filedUnder} isNew=${isNew} forget=${forget} />
     <div class="chat-scroll" ref=${column} tabindex="0" role="region" aria-label=${t.messages}>
       ${
         messages === undefined
@@ -111,7 +119,7 @@ function Conversation({ thread, projectId, messageId }) {
           : isNew
             ? (
                 thread.id
-                  ? html`<${Empty} icon="chat" title=${t.empty} />`
+                  ? html`<${Empty} icon="chat" title=${forget ? t.temporary : t.empty} />`
                   : html`<${Welcome} onSend=${send} />`
               )
             : html`<div class="column" role="log" aria-live="off">
@@ -165,6 +173,7 @@ function Conversation({ thread, projectId, messageId }) {
         scroll.away.value &&
         html`<${IconButton} class="to-end" icon="down" label=${t.toEnd} onClick=${scroll.follow} />`
       }
+      ${foot}
       <${Queue} thread=${thread} busy=${live !== null} />
       <${Composer}
         id=${thread.address.value}
@@ -210,7 +219,7 @@ function useRefresh(thread) {
   }, [thread]);
 }
 
-function Head({ thread, filedUnder }) {
+function Head({ thread, filedUnder, isNew, forget }) {
   const conversation = thread.conversation.value,
     all = projects.data.value ?? [];
   const projectId = conversation ? conversation.project_id : filedUnder.value;
@@ -234,7 +243,20 @@ function Head({ thread, filedUnder }) {
       }}
     />
     ${
+      (forget || (isNew && !thread.id)) &&
+      html`<button
+        type="button"
+        class="picker-button quiet temporary"
+        aria-pressed=${String(Boolean(forget))}
+        onClick=${() => {
+          forget?.();
+          go(forget ? link("chat") : link("chat", TEMPORARY));
+        }}
+      >${t.temporary}</button>`
+    }
+    ${
       all.length > 0 &&
+      !forget &&
       html`<${Menu}
         label=${t.project}
         items=${choices}

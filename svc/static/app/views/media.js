@@ -26,8 +26,9 @@ import { speech as said } from "../read-aloud.js";
 import { models, modelsOf, remembered, wallet } from "../state.js";
 import { texts } from "../texts.js";
 import { agentTexts } from "../tools/texts.js";
+import { mediaTexts } from "./texts.js";
 
-const t = texts.media;
+const t = mediaTexts;
 const SIZES = [
   "1024x1024",
   "1024x768",

@@ -25,8 +25,9 @@ import { go, link } from "../router.js";
 import { pagedList, projects } from "../state.js";
 import { texts } from "../texts.js";
 import { agentTexts } from "../tools/texts.js";
+import { projectsTexts } from "./texts.js";
 
-const t = texts.projects;
+const t = projectsTexts;
 const adding = signal(false);
 
 export default function Projects({ path }) {

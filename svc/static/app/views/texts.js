@@ -41,3 +41,65 @@ export const memoryTexts = {
   done: "Chats no longer recall this message.",
   roles: { user: "You", assistant: "Assistant", system: "System" },
 };
+
+export const temporaryTexts = {
+  hint: "Nothing is stored or recalled. A reload forgets this chat.",
+  files: "A temporary chat takes text files only, because it stores nothing.",
+};
+
+export const projectsTexts = {
+  intro:
+    "A project groups conversations, runs and artifacts, and adds its instructions to every chat " +
+    "and agent run.",
+  none: "No projects yet",
+  noneText: "A project groups conversations, runs and artifacts, with shared instructions.",
+  create: "New project",
+  createAction: "Create project",
+  name: "Name",
+  instructions: "Instructions",
+  instructionsHint: "Added to every conversation and agent run in this project.",
+  noInstructions: "No instructions",
+  cap: "Maximum steps of an agent run",
+  capHint: "Runs in this project cannot use more steps.",
+  noCap: "No limit",
+  back: "All projects",
+  newChat: "New chat",
+  newRun: "New run",
+  conversations: "Conversations",
+  runs: "Agent runs",
+  nothingFiled: "Nothing here yet.",
+  deleteTitle: "Delete this project?",
+  deleteText: (name) =>
+    `“${name}” and its instructions are deleted. Its conversations, runs and artifacts stay.`,
+  deleted: (name) => `Deleted “${name}”`,
+};
+
+export const mediaTexts = {
+  intro: "Create images and speech. They are saved as artifacts.",
+  kinds: { picture: "Image", sound: "Speech" },
+  prompt: "Describe the image",
+  size: "Size",
+  number: "Number of images",
+  draw: "Generate",
+  drawing: "Generating…",
+  again: (prompt) => `Use again: ${prompt}`,
+  gallery: "Gallery",
+  sounds: "Audio",
+  noPictures: "No images yet",
+  noSounds: "No audio yet",
+  noModel: "No model of this kind is available.",
+  text: "Text to speak",
+  voice: "Voice",
+  speed: "Speed",
+  cap: "Maximum length",
+  capChoice: (minutes, words) => `${minutes} min, about ${words} words`,
+  speak: "Speak",
+  speaking: "Speaking…",
+  truncated: (minutes) => `The audio was cut after ${minutes}. Choose a longer maximum to hear everything.`,
+  spoken: (length) => `${length} of speech`,
+  keep: "Save as artifact",
+  kept: "Saved",
+  view: (name) => `View ${name}`,
+  previous: "Previous image",
+  next: "Next image",
+};
