@@ -1,4 +1,4 @@
-// A temporary chat: it stays in this page's memory. The service stores nothing of it, and a reload forgets it.
+// A temporary chat: it stays in the memory of this page, the service stores nothing, and a reload forgets it.
 import { batch, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api, wasAborted } from "./api.js";
