@@ -282,10 +282,10 @@ async def create_response(request: Request, caller: Caller, body: dict[str, Any]
     state = request.state
     translate = partial(responses_request.translate, account_id=caller.id, memory=state.item_memory, clock=state.clock)
 
-    def as_chat(body: dict[str, Any], model: Model, *, reads_pdfs: bool = False) -> Translated:
+    def as_chat(body: dict[str, Any], model: Model, *, reads_pdfs: bool = False, searches: bool = False) -> Translated:
         check_images(model, body["input"], "input")
         check_documents(model, body["input"], "input", reads_pdfs=reads_pdfs)
-        return translate(body, with_seals=model.api != "chat", searches=state.models.catalog.search is not None)
+        return translate(body, with_seals=model.api != "chat", searches=searches)
 
     return await answer_in_format(request, caller, body, "responses", as_chat)
 
@@ -325,10 +325,9 @@ async def refuse_web_socket(request: Request, caller: Caller) -> object:
     ],
 )
 async def create_messages_answer(request: Request, caller: Caller, body: dict[str, Any]) -> Response:
-    def as_chat(body: dict[str, Any], model: Model, *, reads_pdfs: bool = False) -> Translated:
+    def as_chat(body: dict[str, Any], model: Model, *, reads_pdfs: bool = False, searches: bool = False) -> Translated:
         check_images(model, body["messages"], "messages")
         check_documents(model, body["messages"], "messages", reads_pdfs=reads_pdfs)
-        searches = request.state.models.catalog.search is not None
         return messages.translate(body, marks=model.cache_control, with_seals=model.api != "chat", searches=searches)
 
     return await answer_in_format(request, caller, body, "messages", as_chat)

@@ -18,9 +18,11 @@ from svc.content.memory import Exchange
 from svc.errors import ApiError, describe
 from svc.inference.answer.events import event
 from svc.inference.answering import Answering
+from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_request import Ignored, without_place
 from svc.inference.chat_shape import check_for_builtin
+from svc.inference.formats import hosted_search
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.request import ADDED, Translated
 from svc.inference.model_call import ModelCall, Payer
@@ -50,18 +52,22 @@ async def answer_in_format(
     api: str,
     translate: Callable[..., Translated],
 ) -> Response:
-    """Answer a request of the format `api`, without conversations and memory. A server of this format gets it as it
-    came; another one gets the chat request that `translate` returns.
+    """Answer a request of the format `api`, without conversations and memory.
+
+    A server of this format gets it as it came, unless the service runs a search for it. Another server gets the chat
+    request that `translate` returns.
     """
     state = request.state
+    searches = state.models.catalog.search is not None
     model = await state.models.chosen(caller.id, caller.default_model, body.get("model"), "chat", caller.group)
     payer = payer_of(request, caller)
 
     def make(heavy: bool) -> tuple[ChatCall, AnswerWriter, AnswerMaker | None]:
-        if model.api == api and model.provider is not None:
+        has_format = model.api == api and model.provider is not None
+        if has_format and (not searches or _searches_itself(model) or not hosted_search.is_wanted(body)):
             return (*passed_call(request, payer, model, api, body, translate, heavy), None)
         request.context.drop_body()
-        translated = translate(body, model, reads_pdfs=True)
+        translated = translate(body, model, reads_pdfs=True, searches=searches)
         if model.provider is None:
             check_for_builtin(translated.chat, translated.format.names)
         added = ADDED.intersection(translated.chat) | {"reasoning_content"}
@@ -89,6 +95,11 @@ async def answer_in_format(
     answer = maker.answer(call, request.context.claim, body)
     writer.call = answer
     return await respond(request, answer, writer, headers=ignored_of(call))
+
+
+def _searches_itself(model: Model) -> bool:
+    """Return whether the server of a model gets hosted web search: at its user's cost, or at a price."""
+    return model.byok or "tools" in model.extra_fields or hosted_search.NAME in model.hosted_tools
 
 
 def ignored_of(call: ChatCall) -> dict[str, str]:

@@ -73,11 +73,11 @@ class Lab:
 
 
 @contextlib.asynccontextmanager
-async def served(folder: Path, models: Mapping[str, Sequence[str]]) -> AsyncIterator[Services]:
-    """The service in front of a model server with `models`: the aliases of each name."""
+async def served(folder: Path, models: Mapping[str, Sequence[str]], more: str = "") -> AsyncIterator[Services]:
+    """The service in front of a model server with `models`: the aliases of each name. `more` is of the catalog."""
     async with FormatServer() as upstream:
         at = f'base_url = "{upstream.base_url}"\ntimeout_seconds = 10\n'
-        text = f'[[providers]]\nname = "lab"\n{at}' + "".join(
+        text = f'{more}[[providers]]\nname = "lab"\n{at}' + "".join(
             f'[[providers.models]]\nid = "{name}"\naliases = {list(aliases)}\n{PRICES}'
             for name, aliases in models.items()
         )

@@ -13,6 +13,7 @@ from svc.billing import wallet
 from svc.config import Config
 from tests.conftest import Clocks, Service, serving
 from tests.support.cases import each
+from tests.support.format_server import FormatServer
 from tests.support.money import assert_exact, watch
 from tests.support.search_engine import SearchEngine
 
@@ -229,6 +230,51 @@ async def test_repeated_key_searches_once(service: Service, engine: SearchEngine
         assert first.status_code == 200 and again.text == first.text
     assert len(engine.requests) == 2
     assert_exact(service.config.data_dir / "service.db")
+
+
+def provider(upstream: FormatServer, api: str, name: str, *lines: str) -> str:
+    """A provider of the format `api` with a model that plays scripts. `lines` are of the model."""
+    head = f'[[providers]]\nname = "{name}"\napi = "{api}"\nbase_url = "{upstream.base_url}"\n'
+    return "\n".join((f'{head}[[providers.models]]\nid = "script"', *lines, ""))
+
+
+def body_for(api: str, model: str, **fields: Any) -> dict[str, Any]:
+    if api == "messages":
+        return message(GOAL, model=model, **fields)
+    return {"model": model, "input": GOAL, "tools": [{"type": "web_search"}], **fields}
+
+
+@pytest.mark.parametrize(
+    ("api", "stream"), [(api, stream) for api in ("responses", "messages") for stream in (True, False)]
+)
+async def test_search_runs_before_a_server_of_the_same_format_too(
+    config: Config, clocks: Clocks, engine: SearchEngine, api: str, stream: bool
+) -> None:
+    async with FormatServer() as upstream:
+        catalog = engine.catalog(micros_per_search=PRICE) + provider(upstream, api, "same")
+        async with serving(config, clocks, catalog) as service:
+            headers = {"authorization": f"Bearer {await key_of(service)}"}
+            answer = await service.client.post(
+                f"/v1/{api}", json=body_for(api, "same/script", stream=stream), headers=headers
+            )
+            assert answer.status_code == 200 and "light.example" in answer.text and "citation" in answer.text
+            assert "x-service-ignored-tools" not in answer.headers
+            assert len(upstream.requests) == 2 and len(engine.requests) == 1
+            assert_exact(service.config.data_dir / "service.db")
+
+
+@pytest.mark.parametrize("api", ["responses", "messages"])
+async def test_server_that_searches_itself_gets_the_tool(
+    config: Config, clocks: Clocks, engine: SearchEngine, api: str
+) -> None:
+    prices = "hosted_tools = { web_search = 0 }"
+    async with FormatServer() as upstream:
+        catalog = engine.catalog() + provider(upstream, api, "same", prices)
+        async with serving(config, clocks, catalog) as service:
+            headers = {"authorization": f"Bearer {await key_of(service)}"}
+            body = body_for(api, "same/script")
+            await service.client.post(f"/v1/{api}", json=body, headers=headers)
+            assert upstream.requests[0].body["tools"] == body["tools"] and not engine.requests
 
 
 async def test_without_an_engine_the_tool_is_left_out(config: Config, clocks: Clocks) -> None:

@@ -194,7 +194,7 @@ class Wanted:
         for number, message in enumerate(messages):
             content = message["content"] or ""
             text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
-            if message["role"] == "user" and re.search(r"^(say|tool) ", text, re.MULTILINE):
+            if message["role"] == "user" and re.search(r"^(say|tool|quote) ", text, re.MULTILINE):
                 texts[number] = text
         asks = messages[-1]["role"] == "user" and len(messages) - 1 not in texts
         if asks and self.given(r"context-(\d+)") and "summary" in text:
@@ -203,12 +203,16 @@ class Wanted:
             return [{"content": "All done."}]
         last = max(texts)
         sections = [
-            re.findall(r"^(say|tool) (.+)$", section, re.MULTILINE) for section in re.split(r"(?m)^---$", texts[last])
+            re.findall(r"^(say|tool|quote) (.+)$", section, re.MULTILINE)
+            for section in re.split(r"(?m)^---$", texts[last])
         ]
         played = sum(message["role"] == "assistant" for message in messages[last:])
         deltas: list[dict[str, Any]] = []
         for word, rest in sections[played] if played < len(sections) else [("say", "All done.")]:
-            if word == "say":
+            if word == "quote":  # what the result of the last tool has of this pattern
+                found = re.search(rest, str(messages[-1]["content"]))
+                rest = found[0] if found else f"Nothing is like {rest}."
+            if word != "tool":
                 deltas.append({"content": rest})
                 continue
             name, _, arguments = rest.partition(" ")

@@ -55,6 +55,13 @@ def is_search(tool: dict[str, Any]) -> bool:
     return hosted_family(tool.get("type") or "") == NAME
 
 
+def is_wanted(body: dict[str, Any]) -> bool:
+    """Return whether the checked request `body`, of Responses or Messages, has a hosted web search."""
+    items = body.get("input")
+    later = [item for item in items if item.get("type") == "additional_tools"] if isinstance(items, list) else []
+    return any(is_search(tool) for holder in (body, *later) for tool in holder.get("tools") or ())
+
+
 def of_tool(tool: dict[str, Any], param: str) -> HostedSearch:
     """Return what the tool at `param` says. Raises ApiError `invalid_value`."""
     filters = tool.get("filters") if isinstance(tool.get("filters"), dict) else tool
