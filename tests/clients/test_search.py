@@ -23,7 +23,7 @@ OF_CLAUDE_CODE: dict[str, Any] = {
     "model": "builtin/script",
     "max_tokens": 32_000,
     "system": [{"type": "text", "text": "You run a web search for another model."}],
-    "messages": [{"role": "user", "content": f"Perform a web search for the query: x\n{GOAL}"}],
+    "messages": [{"role": "user", "content": GOAL}],
     "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 8}],
     "tool_choice": {"type": "tool", "name": "web_search"},
 }
