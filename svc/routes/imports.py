@@ -1,5 +1,6 @@
 """Imports of exports of other chat applications and of this service."""
 
+import asyncio
 import contextlib
 import re
 from functools import partial
@@ -97,7 +98,7 @@ async def _receive(request: Request, file: Any) -> None:
         if size_bytes > MOST_BYTES:
             raise too_large
         with storage():
-            file.write(message["body"])
+            await asyncio.to_thread(file.write, message["body"])  # a write to a busy disk takes up to 400 ms
         more = message["more_body"]
 
 

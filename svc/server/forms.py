@@ -3,6 +3,7 @@
 chunks -> FormReader: a part's head -> its content: a field, or the file -> the next boundary
 """
 
+import asyncio
 import re
 from typing import BinaryIO
 
@@ -132,7 +133,7 @@ async def read_form(request: Request, file_field: str, file: BinaryIO, most_byte
         size_bytes += len(message["body"])
         if size_bytes > limit_bytes:
             raise too_large(limit_bytes)
-        reader.feed(message["body"])
+        await asyncio.to_thread(reader.feed, message["body"])  # a write to a busy disk takes up to 400 ms
         more = message["more_body"]
     if not reader.ended:
         raise _broken("Its last boundary is missing.")

@@ -1,6 +1,7 @@
 """Forms with a file: any cut into chunks, hostile heads, and a hash that does not depend on the boundary."""
 
 import io
+import threading
 from hashlib import sha256
 from itertools import pairwise
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.errors import ApiError
-from svc.server.forms import FormReader, boundary_of
+from svc.server.forms import FormReader, boundary_of, read_form
 from svc.server.idempotency import _hashed
 
 BOUNDARY = b"--x-y"
@@ -104,3 +105,29 @@ async def test_hash_of_a_form_does_not_depend_on_its_boundary_and_chunks(content
     if b"0123" in content or b"abcdefgh" in content:
         return
     assert await digest(b"0123", []) == await digest(b"abcdefgh", cuts) == sha256(b"--" + content + b"----").digest()
+
+
+class _Recording(io.BytesIO):
+    """A file that records the threads that write to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    def write(self, content: Any) -> int:
+        self.threads.add(threading.get_ident())
+        return super().write(content)
+
+
+async def test_writes_to_the_disk_never_hold_the_event_loop() -> None:
+    body = part("file", b"x" * 1_000, is_file=True) + b"--" + BOUNDARY + b"--\r\n"
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def receive() -> Any:
+        return next(messages)
+
+    headers = {b"content-type": b"multipart/form-data; boundary=" + BOUNDARY}
+    request: Any = SimpleNamespace(receive=receive, context=SimpleNamespace(headers=headers))
+    file = _Recording()
+    await read_form(request, "file", file, 2_000)
+    assert file.getvalue() == b"x" * 1_000 and threading.get_ident() not in file.threads
