@@ -13,7 +13,9 @@ _DELTAS = {
     "text": ("text_delta", "text"),
     "thinking": ("thinking_delta", "thinking"),
     "tool_use": ("input_json_delta", "partial_json"),
+    "server_tool_use": ("input_json_delta", "partial_json"),
 }
+_WITHOUT_DELTAS = ("redacted_thinking", "web_search_tool_result")
 validated = {"messages": 0, "events": 0}  # how many fitted Anthropic's types
 
 
@@ -87,12 +89,16 @@ def checked_stream(content: bytes) -> tuple[dict[str, Any], dict[str, Any] | Non
                 assert open_block["type"] == "thinking" and event["delta"]["signature"]
                 message["content"][-1]["signature"] = event["delta"]["signature"]
                 continue
+            if event["delta"]["type"] == "citations_delta":
+                assert open_block["type"] == "text"
+                message["content"][-1].setdefault("citations", []).append(event["delta"]["citation"])
+                continue
             delta, field = _DELTAS[open_block["type"]]
             assert event["delta"]["type"] == delta and event["delta"][field]
             message["content"][-1]["pieces"].append(event["delta"][field])
         elif kind == "content_block_stop":
             assert open_block is not None and event["index"] == len(message["content"]) - 1
-            sealed = open_block["type"] == "redacted_thinking"
+            sealed = open_block["type"] in _WITHOUT_DELTAS
             assert bool(message["content"][-1]["pieces"]) != sealed, "an empty block"
             open_block = None
         elif kind == "message_delta":
@@ -106,7 +112,7 @@ def checked_stream(content: bytes) -> tuple[dict[str, Any], dict[str, Any] | Non
     assert (ended == ["message_delta", "message_stop"]) != (error is not None), "it ends once"
     for block in message["content"]:
         text = "".join(block.pop("pieces"))
-        if block["type"] == "redacted_thinking":
+        if block["type"] in _WITHOUT_DELTAS:
             continue
-        block[{"text": "text", "thinking": "thinking", "tool_use": "arguments"}[block["type"]]] = text
+        block[block["type"] if block["type"] in ("text", "thinking") else "arguments"] = text
     return message, error

@@ -56,10 +56,10 @@ def checked_response(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_open(value: Any) -> bool:
-    """Whether the specification knows what is in it: custom tools and namespaces are OpenAI's, and its generated type
+    """Whether the specification knows what is in it: custom tools, namespaces and searches are OpenAI's, and its type
     of a JSON schema is null alone."""
     text = orjson.dumps(value)
-    return not any(word in text for word in (b'"custom', b'"namespace"', b'"json_schema"'))
+    return not any(word in text for word in (b'"custom', b'"namespace"', b'"json_schema"', b'"web_search'))
 
 
 def checked_events(content: bytes) -> list[dict[str, Any]]:
@@ -91,22 +91,27 @@ def _check_grammar(events: list[dict[str, Any]]) -> None:
     items: list[dict[str, Any]] = []
     open_item: dict[str, Any] | None = None
     texts: dict[str, str] = {}
+    others: list[dict[str, Any]] = []  # of a search, and of annotations
     for event in middle:
         kind = event["type"]
         if kind == ADDED:
             assert open_item is None and event["output_index"] == len(items)
-            open_item, texts = event["item"], {}
+            open_item, texts, others = event["item"], {}, []
             assert open_item["status"] == "in_progress"
             continue
         assert open_item is not None, kind
         assert event["output_index"] == len(items)
         if kind == DONE:
-            assert event["item"]["id"] == open_item["id"] and event["item"]["status"] in ("completed", "incomplete")
+            assert event["item"]["id"] == open_item["id"] and event["item"]["status"] in _ended_as(open_item)
             assert set(texts.values()) in ({_text_of(event["item"])}, set())
+            _check_others(event["item"], others)
             items.append(event["item"])
             open_item = None
             continue
         assert event["item_id"] == open_item["id"]
+        if kind == "response.output_text.annotation.added" or open_item["type"] == "web_search_call":
+            others.append(event)
+            continue
         name, _, what = kind.rpartition(".")
         if what == "added":
             texts[name] = ""
@@ -128,14 +133,32 @@ def _check_grammar(events: list[dict[str, Any]]) -> None:
             and end["response"]["usage"] is None
         )
         assert end["response"]["output"][: len(items)] == items
-        assert all(item["status"] == "incomplete" for item in end["response"]["output"][len(items) :])
+        assert all(item["status"] in _ended_as(item)[1:] for item in end["response"]["output"][len(items) :])
     else:
         assert (
             open_item is None and end["response"]["output"] == items and end["response"]["usage"]["total_tokens"] >= 0
         )
 
 
+def _ended_as(item: dict[str, Any]) -> tuple[str, str]:
+    """Return the statuses that the item may have at its end."""
+    return "completed", "failed" if item["type"] == "web_search_call" else "incomplete"
+
+
+def _check_others(item: dict[str, Any], others: list[dict[str, Any]]) -> None:
+    """The events of a search are its states in order, and those of a message add its annotations in order."""
+    if item["type"] == "web_search_call":
+        states = [event["type"].rpartition(".")[2] for event in others]
+        assert states == ["in_progress", "searching", "completed"]
+    else:
+        assert [event["annotation_index"] for event in others] == [*range(len(others))]
+        added = [event["annotation"] for event in others]
+        assert added == [one for part in item.get("content", ()) for one in part.get("annotations", ())]
+
+
 def _text_of(item: dict[str, Any]) -> str:
+    if item["type"] == "web_search_call":
+        return ""
     if "arguments" in item or "input" in item:
         return str(item.get("arguments", item.get("input")))
     return "".join(_part_text(part) for part in item["content"])

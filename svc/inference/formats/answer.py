@@ -77,6 +77,7 @@ class Block:
     seal: Seal | None = None
     result: dict[str, Any] = field(default_factory=dict)
     annotations: list[dict[str, Any]] = field(default_factory=list)
+    found: dict[int, dict[str, Any]] = field(default_factory=dict)  # by searches before it: what it can cite
 
     @property
     def is_sealed(self) -> bool:
@@ -218,7 +219,7 @@ class BlockWriter(AnswerWriter):
         result = step["tool_result"]
         block = next(block for block in self.blocks if block.call_id == result["id"])
         block.result = result
-        self.found |= {entry["number"]: entry for entry in entries(result)}
+        self.found = {**self.found, **{entry["number"]: entry for entry in entries(result)}}
         self.searched(block)
 
     def _read_call(self, raw: dict[str, Any]) -> None:
@@ -244,6 +245,7 @@ class BlockWriter(AnswerWriter):
         self._extend(last, tokens, logprobs)
 
     def _append(self, block: Block) -> Block:
+        block.found = self.found
         self.blocks.append(block)
         if self._has_events and block.index == self._open:
             self.opened(block)

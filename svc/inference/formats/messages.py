@@ -266,7 +266,8 @@ class MessagesAnswer(BlockWriter):
     def _with_searches(self, usage: dict[str, Any]) -> dict[str, Any]:
         """Add the number of searches to the usage."""
         made = sum(block.kind == "search_result" and bool(block.result["ok"]) for block in self.blocks)
-        return {**usage, "server_tool_use": {"web_search_requests": made}} if self.search else usage
+        used = {"web_search_requests": made, "web_fetch_requests": 0}  # the SDK requires both
+        return {**usage, "server_tool_use": used} if self.search else usage
 
     def searched(self, block: Block) -> None:
         super().searched(block)
@@ -323,9 +324,9 @@ class MessagesAnswer(BlockWriter):
         self.parts.append(typed_event("content_block_stop", index=block.index))
 
     def _citations(self, block: Block) -> list[dict[str, Any]]:
-        if block.kind != "text" or not self.found:
+        if block.kind != "text" or not block.found:
             return []
-        cited = {entry["number"]: entry for _, _, entry in hosted_search.citations(block.text, self.found)}
+        cited = {entry["number"]: entry for _, _, entry in hosted_search.citations(block.text, block.found)}
         return [
             {
                 "type": "web_search_result_location",

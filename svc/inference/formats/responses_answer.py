@@ -147,10 +147,10 @@ class ResponseWriter(BlockWriter):
         block.item["status"], text = status, self._text(block)
         if block.kind == "search":
             self._fill_search(block)
-        elif block.kind == "text" and self.found:
+        elif block.kind == "text" and block.found:
             block.annotations = [
                 {"type": "url_citation", "start_index": start, "end_index": end} | _ascii_fields(entry, "url", "title")
-                for start, end, entry in citations(block.text, self.found)
+                for start, end, entry in citations(block.text, block.found)
             ]
         if block.seal is not None:
             block.item["encrypted_content"] = encoded(block.seal)
@@ -164,8 +164,8 @@ class ResponseWriter(BlockWriter):
         if self.search is not None and self.search.with_sources and block.result:
             action["sources"] = [{"type": "url"} | _ascii_fields(one, "url") for one in entries(block.result)]
         block.item["action"] = action
-        if block.result and not block.result["ok"]:
-            block.item["status"] = "failed"
+        # A search has no status `incomplete`, also if the answer ends while it runs, or after it without a text.
+        block.item["status"] = "completed" if block.result.get("ok") else "failed"
 
     def _finish(self, block: Block) -> None:
         self._fill(block, self._status() if block is self.blocks[-1] else "completed")

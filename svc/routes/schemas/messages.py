@@ -22,7 +22,11 @@ _USAGE = json_object(
     cache_creation_input_tokens=COUNT.about("Input that was written to the model server's cache.", 0),
     cache_read_input_tokens=COUNT.about("Input that came from the model server's cache.", 0),
     cache_creation=nullable(_CACHE_CREATION).about("Null at the begin of a stream.", _CACHE_CREATION.example),
-    server_tool_use=json_object("MessagesServerToolUsage", web_search_requests=COUNT)
+    server_tool_use=json_object(
+        "MessagesServerToolUsage",
+        web_search_requests=COUNT,
+        web_fetch_requests=COUNT.about("Always 0.", 0),
+    )
     .about("With hosted web search: the number of searches.")
     .optional(),
 )
