@@ -28,6 +28,7 @@ from svc.billing import checkout_pages, wallet
 from svc.config import Config, from_environ
 from svc.content import artifact_contents, fulltext, history, idempotency
 from svc.content import imports as stored_imports
+from svc.content import project_files as stored_files
 from svc.db import open_database
 from svc.deletion.slices import delete_old_hourly, end_answers, finish_deletions
 from svc.errors import ApiError, StartError
@@ -55,6 +56,7 @@ from svc.routes import (
     oauth,
     operations,
     pages,
+    project_files,
     projects,
     providers,
     service,
@@ -153,6 +155,9 @@ ROUTES = [
     ("GET", "/projects/{project_id}", signed_in(projects.get_project)),
     ("PATCH", "/projects/{project_id}", signed_in(projects.update_project)),
     ("DELETE", "/projects/{project_id}", signed_in(projects.delete_project)),
+    ("GET", "/projects/{project_id}/files", signed_in(project_files.list_project_files)),
+    ("POST", "/projects/{project_id}/files", signed_in(project_files.add_project_file)),
+    ("DELETE", "/projects/{project_id}/files/{artifact_id}", signed_in(project_files.remove_project_file)),
     ("GET", "/artifacts", signed_in(artifacts.list_artifacts)),
     ("POST", "/artifacts", signed_in(artifacts.create_artifact)),
     ("GET", "/artifacts/{artifact_id}", signed_in(artifacts.get_artifact)),
@@ -277,8 +282,8 @@ async def _open_storage(state: State, stack: contextlib.AsyncExitStack) -> None:
 
 def _work_between(tx: sqlite3.Connection) -> bool:
     """Do some milliseconds of background work of each kind; return whether there may be more."""
-    kinds = (fulltext.index_some, artifact_contents.delete_unused, idempotency.delete_released)
-    return sum(work(tx) for work in kinds) > 0
+    kinds = (artifact_contents.delete_unused, idempotency.delete_released, stored_files.delete_unused)
+    return sum(work(tx) for work in (fulltext.index_some, *kinds)) > 0
 
 
 def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataFolder) -> str | None:
@@ -292,6 +297,7 @@ def _end_leftovers(tx: sqlite3.Connection, config: Config, folder: secrets.DataF
     history.end_interrupted_answers(tx)
     artifact_contents.leave_unfinished(tx)
     stored_imports.end_interrupted(tx)
+    stored_files.leave_unfinished(tx)
     return warning
 
 
@@ -306,7 +312,7 @@ async def _start_work(app: Starlette, state: State, stack: contextlib.AsyncExitS
     await state.tool_servers.reload()
     state.tool_servers.start()
     ending = end_answers(db, state.drain, state.item_memory)
-    for work in (finish_deletions(db), ending, delete_old_hourly(db, config)):
+    for work in (finish_deletions(db), ending, delete_old_hourly(db, config), state.file_reading.run()):
         stack.callback(asyncio.create_task(work).cancel)
     if state.payments.mode == "sandbox" and not config.local_posture:
         state.log("payments", level="warning", message="SVC_PAYMENTS=sandbox: anyone who signs in can add test money")

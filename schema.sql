@@ -1528,3 +1528,100 @@ BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0) + ifnull(length(CAST(OLD.reason AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
+
+CREATE UNIQUE INDEX artifacts_by_id ON artifacts (account_id, id);
+
+-- owner: svc/content/project_files.py
+-- Texts of files, in passages. One that no file has is unused; it is deleted in slices.
+CREATE TABLE file_texts (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    unused INTEGER NOT NULL DEFAULT 0 CONSTRAINT text_unused_bool CHECK (unused IN (0, 1)),
+    PRIMARY KEY (account_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX file_texts_unused ON file_texts (unused) WHERE unused;
+
+-- owner: svc/content/project_files.py
+-- The files of a project, which are artifacts. `text_id` is the text of a file that is ready.
+CREATE TABLE project_files (
+    number INTEGER PRIMARY KEY,
+    account_id TEXT NOT NULL,
+    project_id TEXT NOT NULL,
+    artifact_id TEXT NOT NULL,
+    status TEXT NOT NULL DEFAULT 'reading' CONSTRAINT file_status_known CHECK (status IN ('reading', 'ready', 'failed')),
+    error_code TEXT CONSTRAINT file_error_code_length CHECK (length(error_code) <= 64),
+    error_message TEXT CONSTRAINT file_error_length CHECK (length(error_message) <= 1000),
+    text_id TEXT,
+    text_bytes INTEGER NOT NULL DEFAULT 0 CONSTRAINT text_bytes_range CHECK (text_bytes BETWEEN 0 AND 50000000),
+    created_at REAL NOT NULL,
+    UNIQUE (account_id, project_id, artifact_id),
+    FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id) ON DELETE CASCADE,
+    FOREIGN KEY (account_id, artifact_id) REFERENCES artifacts (account_id, id) ON DELETE CASCADE,
+    FOREIGN KEY (account_id, text_id) REFERENCES file_texts (account_id, id),
+    CONSTRAINT text_of_ready CHECK ((text_id IS NOT NULL) = (status = 'ready')),
+    CONSTRAINT error_of_failed CHECK ((error_code IS NOT NULL AND error_message IS NOT NULL) = (status = 'failed'))
+) STRICT;
+
+CREATE INDEX project_files_by_artifact ON project_files (account_id, artifact_id);
+CREATE INDEX project_files_by_text ON project_files (account_id, text_id);
+CREATE INDEX project_files_reading ON project_files (number) WHERE status = 'reading';
+
+CREATE TRIGGER project_files_bounded BEFORE INSERT ON project_files
+WHEN (SELECT count(*) FROM project_files WHERE account_id = NEW.account_id AND project_id = NEW.project_id) >= 200
+BEGIN
+    SELECT RAISE(ABORT, 'project_files_count');
+END;
+
+CREATE TRIGGER project_files_leave_their_texts AFTER DELETE ON project_files
+BEGIN
+    UPDATE file_texts SET unused = 1 WHERE account_id = OLD.account_id AND id = OLD.text_id;
+END;
+
+CREATE TRIGGER project_files_replace_their_texts AFTER UPDATE OF text_id ON project_files
+WHEN OLD.text_id IS NOT NEW.text_id
+BEGIN
+    UPDATE file_texts SET unused = 1 WHERE account_id = OLD.account_id AND id = OLD.text_id;
+END;
+
+-- A replaced file is read again.
+CREATE TRIGGER artifacts_are_read_again AFTER UPDATE OF content_id ON artifacts
+WHEN NEW.content_id <> OLD.content_id
+BEGIN
+    UPDATE project_files SET status = 'reading', error_code = NULL, error_message = NULL, text_id = NULL, text_bytes = 0
+    WHERE account_id = OLD.account_id AND artifact_id = OLD.id;
+END;
+
+-- owner: svc/content/project_files.py
+-- Passages of texts, in order. Their words are in the index (word_runs.py), so a number is never used again.
+CREATE TABLE file_passages (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id TEXT NOT NULL,
+    text_id TEXT NOT NULL,
+    mark TEXT NOT NULL CONSTRAINT mark_form CHECK (mark GLOB '+*+'), -- before its words in the index: of its project
+    page INTEGER CONSTRAINT page_positive CHECK (page > 0),
+    from_line INTEGER NOT NULL CONSTRAINT from_line_positive CHECK (from_line > 0),
+    to_line INTEGER NOT NULL CONSTRAINT to_line_range CHECK (to_line >= from_line),
+    text TEXT NOT NULL CONSTRAINT passage_length CHECK (length(text) <= 4000),
+    FOREIGN KEY (account_id, text_id) REFERENCES file_texts (account_id, id) ON DELETE CASCADE
+) STRICT;
+
+CREATE INDEX file_passages_by_text ON file_passages (account_id, text_id, number);
+
+CREATE TRIGGER project_files_are_stored AFTER INSERT ON project_files
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + NEW.text_bytes
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER project_files_are_stored_anew AFTER UPDATE OF text_bytes ON project_files
+BEGIN
+    UPDATE stored SET bytes = bytes + NEW.text_bytes - OLD.text_bytes
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER project_files_are_stored_no_more AFTER DELETE ON project_files
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + OLD.text_bytes)
+    WHERE account_id = OLD.account_id;
+END;

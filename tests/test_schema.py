@@ -32,6 +32,9 @@ INSERT INTO projects VALUES ('p', 'a', 'plans', '', 6, 1, 1), ('q', 'b', 'plans'
 INSERT INTO artifact_contents VALUES ('a', 'cf', 0), ('b', 'cg', 0), ('b', 'ch', 0);
 INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 'cf', 1, 1, NULL),
     ('g', 'b', NULL, NULL, 'notes.txt', 'text/plain', 1, zeroblob(32), 'cg', 1, 1, 'a pine');
+INSERT INTO file_texts VALUES ('a', 't1', 0), ('b', 't2', 0), ('b', 't3', 1);
+INSERT INTO project_files VALUES (1, 'a', 'p', 'f', 'ready', NULL, NULL, 't1', 5, 1), (2, 'b', 'q', 'g', 'failed', 'no_text', 'no', NULL, 0, 1);
+INSERT INTO file_passages VALUES (1, 'a', 't1', '+p+', 1, 1, 1, 'hello'), (2, 'b', 't2', '+q+', NULL, 1, 1, 'hi');
 INSERT INTO artifact_chunks VALUES ('a', 'cf', 0, zeroblob(1)), ('b', 'cg', 0, zeroblob(1));
 INSERT INTO idempotency_keys VALUES ('e', 'a', zeroblob(32), zeroblob(32), 1, 200, '{}', 1, NULL, NULL),
     ('h', 'b', CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 1, 200, '{}', 1, NULL, NULL),
@@ -308,6 +311,39 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE runs SET status = 'running', output = NULL, finished_at = NULL WHERE id = 't'",
         "UPDATE runs SET status = 'final' WHERE id = 't'",
     ],
+    ("file_texts", "account_id, id"): ["INSERT INTO file_texts VALUES ('a', 't1', 0)"],
+    ("project_files", "account_id, project_id, artifact_id"): [
+        "INSERT INTO project_files (account_id, project_id, artifact_id, created_at) VALUES ('a', 'p', 'f', 1)"
+    ],
+    ("project_files", "project_files_bounded"): [
+        (
+            """WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 200)
+            INSERT INTO artifact_contents SELECT 'a', 'c' || n, 0 FROM numbers""",
+            """WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 200)
+            INSERT INTO artifacts
+            SELECT 'x' || n, 'a', NULL, NULL, 'x', 'a/b', 0, zeroblob(32), 'c' || n, 1, 1, NULL FROM numbers""",
+            """WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 199)
+            INSERT INTO project_files (account_id, project_id, artifact_id, created_at)
+            SELECT 'a', 'p', 'x' || n, 1 FROM numbers""",
+            "INSERT INTO project_files (account_id, project_id, artifact_id, created_at) VALUES ('a', 'p', 'x200', 1)",
+        )
+    ],
+    ("file_texts", "text_unused_bool"): ["UPDATE file_texts SET unused = 2"],
+    ("project_files", "file_status_known"): ["UPDATE project_files SET status = 'lost' WHERE number = 1"],
+    ("project_files", "file_error_code_length"): [
+        "UPDATE project_files SET error_code = printf('%65d', 1) WHERE number = 2"
+    ],
+    ("project_files", "file_error_length"): [
+        "UPDATE project_files SET error_message = printf('%1001d', 1) WHERE number = 2"
+    ],
+    ("project_files", "text_bytes_range"): ["UPDATE project_files SET text_bytes = -1"],
+    ("project_files", "text_of_ready"): ["UPDATE project_files SET text_id = NULL WHERE number = 1"],
+    ("project_files", "error_of_failed"): ["UPDATE project_files SET error_code = NULL WHERE number = 2"],
+    ("file_passages", "mark_form"): ["UPDATE file_passages SET mark = 'p'"],
+    ("file_passages", "page_positive"): ["UPDATE file_passages SET page = 0"],
+    ("file_passages", "from_line_positive"): ["UPDATE file_passages SET from_line = 0"],
+    ("file_passages", "to_line_range"): ["UPDATE file_passages SET from_line = 2"],
+    ("file_passages", "passage_length"): ["UPDATE file_passages SET text = printf('%4001d', 1)"],
     ("imports", "import_status_known"): ["UPDATE imports SET status = 'paused'"],
     ("imports", "import_source_known"): ["UPDATE imports SET source = 'mail'"],
     ("imports", "import_reason_length"): ["UPDATE imports SET status = 'failed', reason = printf('%1001d', 1)"],
@@ -885,6 +921,8 @@ NOT_EXPORTED = {
     "oauth_codes": "sign-ins under way",
     "artifact_contents": "the artifacts' files",
     "artifact_chunks": "the artifacts' files",
+    "file_texts": "made from the artifacts' files",
+    "file_passages": "made from the artifacts' files",
     "idempotency_keys": "answers for repeated requests, for a day",
     "idempotency_chunks": "answers for repeated requests, for a day",
     "imported_items": "ids in the exports of other applications",
@@ -918,6 +956,7 @@ COUNTED = {
     "support_messages": "content",
     "idempotency_keys": "ifnull(headers, '')",
     "providers": "name || base_url || ifnull(models, '')",
+    "project_files": "''",
     "imports": "ifnull(reason, '') || ifnull(settings, '')",
     "import_entries": "ifnull(title, '') || ifnull(reason, '')",
     "tool_servers": "name || url || tools || ifnull(accepted, '') || ask || ifnull(detail, '')",
@@ -931,6 +970,7 @@ def counted(conn: sqlite3.Connection, account_id: str) -> int:
         for table, text in COUNTED.items()
     ]
     sums.append("SELECT length(CAST(instructions AS BLOB)) FROM accounts WHERE id = ?1")
+    sums.append("SELECT sum(text_bytes) FROM project_files WHERE account_id = ?1")
     sums += [f"SELECT sum(size) FROM {table} WHERE account_id = ?1" for table in ("artifacts", "idempotency_keys")]
     return sum(conn.execute(query, (account_id,)).fetchone()[0] or 0 for query in sums)
 
@@ -942,6 +982,7 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
         "INSERT INTO accounts (id, email, email_key, instructions, created_at) VALUES ('d', 'd@x', 'd@x', 'x', 1)",
         "UPDATE messages SET content = 'gr\u00f6\u00dfer \U0001f642' WHERE id = 'm1'",
         "UPDATE conversations SET title = NULL WHERE id = 'y'",
+        "UPDATE project_files SET text_bytes = 70 WHERE number = 1",
         "UPDATE artifacts SET size = 1000, prompt = 'gr\u00fcn' WHERE id = 'f'",
         "UPDATE runs SET status = 'error', error = '{}', finished_at = 2 WHERE id = 'r'",
         "UPDATE runs SET events = '{}' WHERE id = 't'",
@@ -993,6 +1034,8 @@ UNCOUNTED = {
     "within the 256 bytes of its message, conversation, artifact or project": "imported_items.kind imported_items.source",
     "at most 64 names of tools": "conversations.always_allow",
     "counted as the size of the artifact": "artifact_chunks.content",
+    "counted as the text of the file": "file_passages.mark file_passages.text",
+    "at most 200 files of a project": "project_files.status project_files.error_code project_files.error_message",
     "counted as the size of the answer": "idempotency_chunks.content",
     "made from counted texts": "fresh_words.place fresh_words.words",
     "the operator's books": """ledger.kind ledger.description ledger.reference ledger.model ledger.month holds.month usage_days.day usage_days.model
@@ -1121,6 +1164,7 @@ ACROSS_ACCOUNTS = """
     svc/content/fulltext.py:index_answers_later svc/content/fulltext.py:_message_again
     svc/content/fulltext.py:_title_again
     svc/content/history.py:end_interrupted_answers
+    svc/content/project_files.py:module
     svc/content/idempotency.py:module svc/content/imports.py:end_interrupted svc/content/imports.py:module
     svc/content/support.py:_account_of svc/inference/tool_servers/records.py:due svc/quota.py:release_all
     svc/agents/run_records.py:module svc/content/artifacts.py:module svc/content/conversations.py:module

@@ -30,6 +30,11 @@ def _composed(match: re.Match[str]) -> str:
     return letter if len(letter) == 1 else match[0]
 
 
+def composed(text: str) -> str:
+    """Return a text of a PDF without NUL, with each accent in its letter."""
+    return _ACCENTED.sub(_composed, unicodedata.normalize("NFC", text.strip())).replace("\0", "")
+
+
 def _has_no_map(font: Any) -> bool:
     """Return whether a font does not say which characters its codes are, so that its text would be wrong."""
     font = font.get_object() if font is not None else {}
@@ -47,7 +52,7 @@ def _has_no_map(font: Any) -> bool:
     return bool(names) and all(_NUMBERED.fullmatch(name) for name in names)
 
 
-def _text_of(page: Any) -> tuple[str, bool]:
+def text_of_page(page: Any) -> tuple[str, bool]:
     """Return the text of a page, and whether text in fonts without a map was left out."""
     resources = page.get("/Resources")
     fonts = resources.get_object().get("/Font") if resources is not None else None
@@ -68,7 +73,7 @@ def _text_of(page: Any) -> tuple[str, bool]:
     return "".join(kept), left_out
 
 
-def _filled_fields(reader: Any) -> str:
+def filled_fields(reader: Any) -> str:
     """Return the filled fields of a form, a line for each."""
     lines = []
     for name, field in (reader.get_fields() or {}).items():
@@ -91,7 +96,7 @@ def write_text(file: BinaryIO) -> dict[str, Any]:
         if number == _MOST_PAGES or bytes_left <= 0:
             return {"truncated": True}
         try:
-            text, left_out = _text_of(page)
+            text, left_out = text_of_page(page)
         except MemoryError:
             raise
         except Exception:  # a broken page
@@ -100,7 +105,7 @@ def write_text(file: BinaryIO) -> dict[str, Any]:
         unmapped = unmapped or left_out
         bytes_left -= _write(file, text, bytes_left)
     try:
-        fields = _filled_fields(reader)
+        fields = filled_fields(reader)
     except Exception:  # a broken form
         fields, truncated = "", True
     if fields and bytes_left > 0:
@@ -111,8 +116,7 @@ def write_text(file: BinaryIO) -> dict[str, Any]:
 
 def _write(file: BinaryIO, text: str, most_bytes: int) -> int:
     """Write a part of the text, and return its bytes with those that did not fit."""
-    composed = _ACCENTED.sub(_composed, unicodedata.normalize("NFC", text.strip()))
-    written = f"{composed}\n\n".replace("\0", "").encode("utf-8", "replace")
+    written = f"{composed(text)}\n\n".encode("utf-8", "replace")
     file.write(written[:most_bytes])
     return len(written)
 

@@ -48,21 +48,23 @@ _ALEF = "\u0627"
 _ARABIC_VOWEL = re.compile("[\u0627\u0648\u064a\u0621]")
 
 
-def forms_of(conn: sqlite3.Connection, account_id: str, word: str, stem: Callable[[str], str]) -> list[str]:
+def forms_of(
+    conn: sqlite3.Connection, account_id: str, word: str, stem: Callable[[str], str], mark: str = ""
+) -> list[str]:
     """Return up to 12 words of the account that are forms or compounds of the folded `word`.
 
-    `stem` removes the endings of the question's language.
+    `stem` removes the endings of the question's language. `mark` is that of the index, by default of messages.
     """
     if _has_no_variants(word):
         return []
     root = stem(word)
     if stem is _arabic_root:
         beginnings = dict.fromkeys((root[:2], _ALEF + root[:2]))  # the second of plurals such as "aqfal" for "qufl"
-        read = [other for begins in beginnings for other in words_beginning(conn, account_id, begins, _READ)]
+        read = [other for begins in beginnings for other in words_beginning(conn, account_id, begins, _READ, mark=mark)]
         return [other for other in read if other != word and are_forms(word, other, stem)][:_KEPT]
     # A stem may end with another letter than the word: "happi" for "happy".
     beginning = root[: max(3, min(_COMMON_BEGINNING, len(root) - 1))]
-    others = words_beginning(conn, account_id, beginning, _READ)
+    others = words_beginning(conn, account_id, beginning, _READ, mark=mark)
     alike = nlargest(_KEPT, others, key=lambda other: (len(commonprefix((root, other))), -len(other)))  # noqa: RUF071
     return [other for other in alike if other != word and are_forms(word, other, stem)]
 
@@ -77,7 +79,7 @@ def _begins(one: str, other: str) -> bool:
     return len(short) >= _COMMON_BEGINNING and long.startswith(short)
 
 
-def similar_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[str]:
+def similar_words(conn: sqlite3.Connection, account_id: str, word: str, mark: str = "") -> list[str]:
     """Return up to 12 words of the account that the folded `word` may misspell.
 
     The first letter must be right, and the second too unless it was swapped with the third or added. In dense scripts
@@ -92,7 +94,7 @@ def similar_words(conn: sqlite3.Connection, account_id: str, word: str) -> list[
     return [
         other
         for beginning in beginnings
-        for other in words_beginning(conn, account_id, beginning, _SIMILAR_READ, lengths)
+        for other in words_beginning(conn, account_id, beginning, _SIMILAR_READ, lengths, mark)
         if is_similar(word, other)
     ][:_KEPT]
 

@@ -3,6 +3,8 @@
 import zlib
 from functools import lru_cache
 
+DIGITS = 10  # hexadecimal digits of a place
+
 
 def packed(lines: list[str]) -> bytes:
     text = "\n".join(lines) + "\n"
@@ -31,3 +33,20 @@ def decompressed(packed: bytes) -> str:
 
 
 unpacked = lru_cache(maxsize=256)(decompressed)  # 15 MB at most; a question reads the same blocks repeatedly
+
+
+def places_in(text: str, beginning: str) -> list[str]:
+    return [line[-DIGITS:] for line in lines_beginning(text, beginning)]
+
+
+def word_of(line: str) -> str:
+    return line[: -DIGITS - 1]
+
+
+def lines_beginning(text: str, beginning: str) -> list[str]:
+    """Return the lines of a text that begin so. All lines are sorted, and each is between two line ends."""
+    start = text.find("\n" + beginning)
+    if start < 0:
+        return []
+    end = text.index("\n", text.rfind("\n" + beginning) + 1)
+    return text[start + 1 : end].split("\n")

@@ -20,7 +20,7 @@ from itertools import groupby, islice
 from typing import NamedTuple
 
 from svc.budget import spent
-from svc.content.word_blocks import lines_of, packed, unpacked
+from svc.content.word_blocks import DIGITS, lines_beginning, lines_of, packed, places_in, unpacked, word_of
 from svc.content.words import is_unspaced
 from svc.tables import run_some
 
@@ -32,7 +32,6 @@ _BLOCK_LINES = 400
 _BLOCK_BYTES = 1_300  # about; three fill a page of the database
 _STEP_BLOCKS = 27  # read in one step: it takes about 5 ms
 _PURGE_BLOCKS = 9  # the same for a purge, which looks up each place; more than _FAN, or a step may move nothing
-_DIGITS = 10  # hexadecimal digits of a place
 _LEVEL_ONE_SECONDS = 2.0
 _PURGE_SECONDS = 20.0  # at most between a deletion and the purge of its words
 _SAMPLE = 1_000
@@ -44,12 +43,13 @@ _LEVELS = """
 _LAST_SIGN = "\U0010ffff"
 # SQL that returns a row if the text of a place is stored. A page of the table has few messages, one of the index many.
 _TITLE = "SELECT 1 FROM conversations WHERE account_id = ?1 AND number = value / ?2 AND title_version = value % ?2"
+_PASSAGE = "SELECT 1 FROM file_passages WHERE account_id = ?1 AND number = value AND ?2"
 _CURRENT = "SELECT 1 FROM current_messages WHERE account_id = ?1 AND number = value / ?2"
 _MESSAGE = "SELECT 1 FROM messages INDEXED BY messages_by_number WHERE account_id = ?1 AND number = value / ?2"
 
 
 class Index(NamedTuple):
-    """The words of titles or of messages, which the `mark` before each word separates.
+    """The words of titles, of messages or of a project's files, which the `mark` before each word separates.
 
     A place is in the index while its text is `stored`, and `found` on the current branch of its conversation.
     """
@@ -118,13 +118,19 @@ class Index(NamedTuple):
 
 
 TITLES, MESSAGES = Index("=", _TITLE, _TITLE), Index("", _MESSAGE, _CURRENT)
+_FILES_MARK = "+"
+
+
+def files_index(project_id: str) -> Index:
+    """Return the index of a project's files. A place is the number of a passage. Two projects may share a mark."""
+    return Index(f"{_FILES_MARK}{project_id[-6:]}{_FILES_MARK}", _PASSAGE, _PASSAGE)
 
 
 def _newest(conn: sqlite3.Connection, account_id: str, asked: list[tuple[str, bool]], most: int) -> list[int]:
     found: set[str] = set()
     for key, text in conn.execute("SELECT place, words FROM fresh_words WHERE account_id = ?", (account_id,)):
         if any((f"\n{word}" if begins else f"\n{word}\n") in text for word, begins in asked):
-            found.add(key[-_DIGITS:])
+            found.add(key[-DIGITS:])
     for word, begins in asked:
         found.update((_places_beginning if begins else _places_of)(conn, account_id, word, most))
         if spent():
@@ -133,16 +139,27 @@ def _newest(conn: sqlite3.Connection, account_id: str, asked: list[tuple[str, bo
 
 
 def words_beginning(
-    conn: sqlite3.Connection, account_id: str, beginning: str, most: int, lengths: range = range(1, 1_000)
+    conn: sqlite3.Connection,
+    account_id: str,
+    beginning: str,
+    most: int,
+    lengths: range = range(1, 1_000),
+    mark: str = "",
 ) -> list[str]:
-    """Return the account's words in messages that begin so and have one of `lengths`, the first `most` in order."""
+    """Return the account's words that begin so and have one of `lengths`, the first `most` in order.
+
+    They are those of messages, or of the index with the `mark`.
+    """
+    if mark:
+        lengths = range(lengths.start + len(mark), lengths.stop + len(mark))
+        return [word[len(mark) :] for word in words_beginning(conn, account_id, mark + beginning, most, lengths)]
     found: set[str] = set()
     for (text,) in conn.execute("SELECT words FROM fresh_words WHERE account_id = ?", (account_id,)):
-        found.update(word for word in _lines_beginning(text, beginning) if len(word) in lengths)
+        found.update(word for word in lines_beginning(text, beginning) if len(word) in lengths)
     for run, first, text in _blocks_at(conn, account_id, beginning):
         own: set[str] = set()
         for lines in _lines_from(conn, run, first, text, beginning):
-            own.update(word for word in map(_word, lines) if len(word) in lengths)
+            own.update(word for word in map(word_of, lines) if len(word) in lengths)
             if len(own) >= most:
                 break
         found |= own
@@ -180,7 +197,7 @@ def delete_some(tx: sqlite3.Connection, account_id: str) -> bool:
 
 
 def _key(mark: str, place: int) -> str:
-    return f"{mark}{place:0{_DIGITS}x}"
+    return f"{mark}{place:0{DIGITS}x}"
 
 
 # --- reading runs
@@ -211,13 +228,13 @@ def _lines_from(conn: sqlite3.Connection, run: int, first: str, text: str, begin
         ORDER BY first LIMIT 1
     """
     while True:
-        lines = _lines_beginning(text, beginning)
+        lines = lines_beginning(text, beginning)
         yield lines
         last = text[text.rfind("\n", 0, -1) + 1 : -1]
         if last > beginning + _LAST_SIGN or spent():
             return
-        is_one_word = lines and _word(lines[0]) == _word(last)
-        row = conn.execute(query, (run, first, _word(last) + "!" if is_one_word else first)).fetchone()
+        is_one_word = lines and word_of(lines[0]) == word_of(last)
+        row = conn.execute(query, (run, first, word_of(last) + "!" if is_one_word else first)).fetchone()
         if row is None:
             return
         first, text = row[0], unpacked(row[1])
@@ -226,7 +243,7 @@ def _lines_from(conn: sqlite3.Connection, run: int, first: str, text: str, begin
 def _places_of(conn: sqlite3.Connection, account_id: str, word: str, most: int) -> list[str]:
     """Return the `most` newest places of a word in the account's runs, in order. It reads only its last blocks."""
     beginning = word + " "
-    ends = [(_places(text, beginning), run, first) for run, first, text in _blocks_at(conn, account_id, word + "!")]
+    ends = [(places_in(text, beginning), run, first) for run, first, text in _blocks_at(conn, account_id, word + "!")]
     ends.sort(key=lambda end: end[0][-1:], reverse=True)  # mostly, all places of a run are newer than those of the next
     before = "SELECT first, lines FROM word_blocks WHERE run = ? AND first < ? ORDER BY first DESC LIMIT 1"
     newest: list[str] = []
@@ -236,7 +253,7 @@ def _places_of(conn: sqlite3.Connection, account_id: str, word: str, most: int) 
             row = conn.execute(before, (run, first)).fetchone()
             if row is None:
                 break
-            first, places = row[0], [*_places(unpacked(row[1]), beginning), *places]
+            first, places = row[0], [*places_in(unpacked(row[1]), beginning), *places]
         newest = sorted({*newest, *places})[-most:]  # a merge may have copied some of them
     return newest
 
@@ -253,9 +270,9 @@ def _places_beginning(conn: sqlite3.Connection, account_id: str, beginning: str,
         common: set[str] = set()
         for run, first, text in level:
             for lines in _lines_from(conn, run, first, text, beginning):
-                found.update([line[-_DIGITS:] for line in lines])
-                if lines and _word(lines[0]) == _word(lines[-1]):
-                    common.add(_word(lines[0]))
+                found.update([line[-DIGITS:] for line in lines])
+                if lines and word_of(lines[0]) == word_of(lines[-1]):
+                    common.add(word_of(lines[0]))
         found.update(*(_places_of(conn, account_id, word, most) for word in common))
         if len(found) >= most or spent():
             break
@@ -272,23 +289,6 @@ def _largest(found: set[str], most: int) -> list[str]:
     return sorted(found, reverse=True)[:most]
 
 
-def _places(text: str, beginning: str) -> list[str]:
-    return [line[-_DIGITS:] for line in _lines_beginning(text, beginning)]
-
-
-def _word(line: str) -> str:
-    return line[: -_DIGITS - 1]
-
-
-def _lines_beginning(text: str, beginning: str) -> list[str]:
-    """Return the lines of a text that begin so. All lines are sorted, and each is between two line ends."""
-    start = text.find("\n" + beginning)
-    if start < 0:
-        return []
-    end = text.index("\n", text.rfind("\n" + beginning) + 1)
-    return text[start + 1 : end].split("\n")
-
-
 def _existing(conn: sqlite3.Connection, text: str, account_id: str, places: Iterable[int]) -> set[int]:
     """Return those of `places` for which the query `text` returns a row."""
     query = f"SELECT value FROM json_each(?3) WHERE EXISTS ({text})"  # noqa: S608 - our own words
@@ -302,7 +302,7 @@ def _make_run(tx: sqlite3.Connection, account_id: str) -> None:
     rows = tx.execute("DELETE FROM fresh_words WHERE account_id = ? RETURNING place, words", (account_id,)).fetchall()
     lines: list[str] = []
     for key, text in rows:
-        place = " " + key[-_DIGITS:]
+        place = " " + key[-DIGITS:]
         lines += [word + place for word in text[1:-1].split("\n")]
     run = _new_run(tx, account_id, 1)
     _write(tx, run, sorted(lines))
@@ -389,9 +389,12 @@ def _purge_some(tx: sqlite3.Connection, account_id: str, purge_id: int) -> None:
 
 
 def _live_lines(tx: sqlite3.Connection, account_id: str, lines: list[str]) -> list[str]:
+    by_kind: dict[str, dict[str, int]] = {_MESSAGE: {}, _TITLE: {}, _PASSAGE: {}}
+    kinds = {TITLES.mark: _TITLE, _FILES_MARK: _PASSAGE}
+    for line in lines:
+        by_kind[kinds.get(line[0], _MESSAGE)][line] = int(line[-DIGITS:], 16)
     live: list[str] = []
-    for index in (MESSAGES, TITLES):
-        own = {line: int(line[-_DIGITS:], 16) for line in lines if line.startswith(TITLES.mark) == (index is TITLES)}
-        stored = _existing(tx, index.stored, account_id, set(own.values()))
-        live += [line for line, place in own.items() if place in stored]
+    for stored, own in by_kind.items():
+        places = _existing(tx, stored, account_id, set(own.values()))
+        live += [line for line, place in own.items() if place in places]
     return live

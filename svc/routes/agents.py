@@ -200,7 +200,7 @@ async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
 
 
 async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
-    offered, media_models = await offered_to(state, caller)
+    offered, media_models = await offered_to(state, caller, body.project_id)
     by_default = [name for name, tool in offered.items() if not tool.ask]
     names = by_default if body.tools is None else list_of(one_of(*offered)).check(body.tools, "tools")
     tools = {name: tool for name, tool in offered.items() if name in names}

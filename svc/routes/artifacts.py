@@ -194,6 +194,7 @@ async def replace_artifact_content(request: Request, caller: Caller, artifact_id
     artifact = await artifacts.replace_content(
         state.db, caller.id, artifact_id, chunks, content_type=content_type, now_seconds=state.clock()
     )
+    state.file_reading.wake()
     return _as_json(state, artifact)
 
 

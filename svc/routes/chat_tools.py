@@ -9,7 +9,7 @@ from svc.agents import loop
 from svc.agents.tool_answer import Resumed
 from svc.agents.tools.offered import Offered, offered_to
 from svc.agents.tools.registry import AgentTool
-from svc.content import answers, conversations, memory
+from svc.content import answers, conversations, memory, project_files
 from svc.errors import invalid_value
 from svc.inference.model_call import Bill
 from svc.routes.completion import BOOLEAN, CONTINUE, answer_in_session, payer_of
@@ -57,28 +57,34 @@ def _shown(tool: AgentTool) -> dict[str, Any]:
 
 
 async def tools_of(request: Request, caller: Caller, body: dict[str, Any], temporary: bool) -> Offered | None:
-    """Return the tools that the header of a session chat names, or None for none. Raises ApiError.
+    """Return the tools that the header of a session chat names, and those of its project's files.
 
+    None is none of them. A request with tools has those only. Raises ApiError.
     A `temporary` chat has none that ask: their calls would wait in a conversation.
     """
-    header = request.headers.get(HEADER)
-    if header is None:
-        return None
-    names = dict.fromkeys(filter(None, (name.strip() for name in header.split(","))))
-    if not names:
+    names = dict.fromkeys(filter(None, (name.strip() for name in request.headers.get(HEADER, "").split(","))))
+    project_id = _project_with_files(request, caller)
+    if not names and (project_id is None or body.get("tools") or (body.get("n") or 1) > 1):
         return None
     if body.get("tools"):
         raise _WITH_TOOLS.error()
     if (body.get("n") or 1) > 1:
         raise invalid_value("An answer with tools has one choice.", "n")
-    offered = await offered_to(request.state, caller)
+    offered = await offered_to(request.state, caller, project_id)
     for name in names:
         if name not in offered.tools:
             known = ", ".join(offered.tools)
             raise invalid_value(f"There is no tool {name[:100]!r}. There are: {known}.", HEADER)
-    tools = {name: offered.tools[name] for name in names}
+    tools = {name: tool for name, tool in offered.tools.items() if name in names or tool.needs == "files"}
     tools = {name: tool for name, tool in tools.items() if not (temporary and tool.ask)}
     return offered._replace(tools=tools) if tools else None
+
+
+def _project_with_files(request: Request, caller: Caller) -> str | None:
+    conversation_id = request.headers.get(memory.HEADER)
+    if conversation_id is None:
+        return None
+    return request.state.db.look_up(project_files.project_of_chat, caller.id, conversation_id)
 
 
 def body_with(tools: Offered, body: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +116,7 @@ async def approve_calls(request: Request, caller: Caller, conversation_id: str, 
     _check(body.calls, [call.id for call in calls])
     request_before = waiting["request"]
     model = await state.models.chosen(caller.id, caller.default_model, request_before["model"], "chat", caller.group)
-    offered = await offered_to(state, caller)
+    offered = await offered_to(state, caller, conversation.project_id)
     found = [(offered.tools.get(name), version) for name, version in request_before["tools"].items()]
     tools = {tool.name: tool for tool, version in found if tool is not None and tool.version == version}
     offered = offered._replace(tools=tools)

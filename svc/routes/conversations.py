@@ -7,14 +7,14 @@ from typing import Any
 
 import orjson
 
-from svc.content import answers, branches, conversations, history, search
+from svc.content import answers, branches, conversations, file_search, history, search
 from svc.content.conversations import Conversation, ConversationFields
 from svc.db import Database
 from svc.ids import timestamp
 from svc.inference.formats.answer import AnswerWriter
 from svc.routes.completion import stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
-from svc.routes.schemas.chat import FOLLOWED_ANSWER, SOURCE, STEP
+from svc.routes.schemas.chat import CITATION, FOLLOWED_ANSWER, SOURCE, STEP
 from svc.routes.schemas.common import CACHED_INPUT, COUNT, NO_ROOM, PROJECT_NOT_FOUND, TIMES, TIMESTAMP, id_of
 from svc.server.guards import Caller
 from svc.server.interface import ERROR_DETAIL, Answer, Content, Operation, Parameter, Refusal, header, paged
@@ -99,6 +99,7 @@ _MESSAGE = json_object(
     answer=nullable(_MESSAGE_ANSWER).about("Before the end of an answer, its numbers are 0."),
     steps=list_of(STEP).about("What tools did for an answer, in this order. Results are cut to 4,000 characters.", []),
     sources=list_of(SOURCE).about("What tools have found, those first that the text cites as `[1]`.", []),
+    citations=list_of(CITATION).about("The passages of files that the text cites, in its order.", []),
     memories=list_of(string).about("The ids of the messages that were recalled for an answer.", []),
     versions=list_of(string).about("The ids of all versions of the message, oldest first; empty if it has one.", []),
 )
@@ -286,5 +287,7 @@ def _message(message: history.Message, answer: dict[str, Any] | None, versions: 
         further = {**by_tools, "finish_reason": answer["finish_reason"]}
         if further.pop("waiting"):
             further["status"] = "waiting"
+    citations = file_search.citations_of(message.content, further["sources"])
     memories = [passage["message_id"] for passage in answer["memory"]] if answer else []
-    return {**message.as_json(), **further, "answer": answer, "memories": memories, "versions": versions}
+    shown = {"answer": answer, "citations": citations, "memories": memories, "versions": versions}
+    return {**message.as_json(), **further, **shown}

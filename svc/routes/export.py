@@ -62,6 +62,11 @@ KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], Any]]] = {
     "providers": ("providers", "id", providers.as_json),
     "tool_servers": ("tool_servers", "id", tool_servers.as_json),
     "projects": ("projects", "id", projects.TABLE.make),
+    "project_files": (
+        "project_files",
+        "number",
+        json_of("project_id artifact_id status error_code error_message text_bytes created_at"),
+    ),
     "conversations": ("conversations", "id", conversations.TABLE.make),
     "branches": ("branches", "conversation_id, branch", branches.as_json),
     "messages": ("messages", "number", _message),

@@ -48,6 +48,7 @@ from svc.server.http.head import Context
 from svc.server.importing import Importing
 from svc.server.limits import BodyBudget, Limits
 from svc.server.offload import Offload
+from svc.server.reading import FileReading
 from svc.server.session_answer import SessionAnswer
 from svc.server.sse import Drain, Interrupt
 from svc.write_buffer import WriteBuffer
@@ -144,6 +145,7 @@ class State:
         measurer = ProcessPool("svc.builtin.hear", seconds=60.0)
         self.process_pools = {"pictures": painter, "speech": speaker, "documents": reader}
         self.process_pools |= {"transcriptions": listener, "audio_lengths": measurer}
+        self.process_pools["passages"] = ProcessPool("svc.builtin.passages")
         self.process_pools["imports"] = ProcessPool("svc.builtin.imports.reader", seconds=900.0)
         # As many at once as there may be tool calls.
         for name, module in (("python", "svc.builtin.sandbox"), ("pages", "svc.builtin.page")):
@@ -160,6 +162,7 @@ class State:
         self.downloads = Downloads(self.fetching, self.local_models.scan)
         stack.push_async_callback(self.downloads.stop)
         self.media = MediaEngines(self.engines, painter, Voice(speaker), hearing, self.folder.path)
+        self.file_reading = FileReading(self.db, self.process_pools["passages"], self.media.spool, self.log)
         self.started_at = config.monotonic()
 
 

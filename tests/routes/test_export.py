@@ -63,7 +63,8 @@ async def fill(service: Service, headers: dict[str, str], account_id: str) -> di
     body = {"goal": 'tool write_artifact {"name": "n.txt", "content": "made"}\n---\nsay ok', "model": "builtin/script"}
     assert (await service.client.post("/v1/agents/run", json=body, headers=headers)).status_code == 200
     await post("/artifacts", {"name": "../../etc/pass wd\u202e.txt", "content": "Grüße", "project_id": project["id"]})
-    await post("/artifacts", {"name": "empty..", "content": ""})
+    empty = await post("/artifacts", {"name": "empty..", "content": ""})
+    await post(f"/projects/{project['id']}/files", {"artifact_id": empty["id"]})
     await post("/support/conversations", {"subject": "s", "message": "help"})
     return {"key": key, "project": project, "conversation": conversation}
 
@@ -94,6 +95,7 @@ async def test_export_has_all_data_of_the_account_only(service: Service) -> None
         "branches": 0,
         "forgotten": 0,
         "imports": 0,
+        "project_files": 1,
         "import_entries": 0,
     }
     assert lines(archive, "projects") == [made["project"]]

@@ -23,7 +23,8 @@ NOT_PERSONAL = {
         messages.role messages.status answers.finish_reason support_conversations.status support_messages.role ledger.kind
         checkouts.state usage_days.day usage_days.group_name oauth_flows.provider identities.issuer audit.action
         audit.actor sign_ins.way sign_ins.code artifacts.content_type api_keys.key_prefix providers.api
-        imports.status imports.source import_entries.status imported_items.kind imported_items.source""",
+        imports.status imports.source import_entries.status imported_items.kind imported_items.source
+        project_files.status project_files.error_code file_passages.mark""",
     "the same for all: it does not say whose": "messages.model runs.model usage_days.model ledger.model accounts.default_model",
     "numbers": "fresh_words.place",
     "hashes of random secrets, which are not deleted with texts": "oauth_flows.browser_hash oauth_codes.browser_hash",
@@ -79,6 +80,11 @@ INSERT INTO artifact_contents (account_id, id) VALUES (:a, 'content_' || :n);
 INSERT INTO artifact_chunks VALUES (:a, 'content_' || :n, 0, blob(20000));
 INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, content_id, created_at, updated_at, prompt)
     VALUES ('art_' || :n, :a, words(3), 'a/b', 20000, blob(32), 'content_' || :n, :now, :now, words(90));
+INSERT INTO file_texts (account_id, id) VALUES (:a, 'text_' || :n);
+INSERT INTO file_passages (account_id, text_id, mark, from_line, to_line, text)
+    VALUES (:a, 'text_' || :n, '+proj_1+', 1, 1, words(90));
+INSERT INTO project_files (account_id, project_id, artifact_id, status, error_code, error_message, created_at)
+    VALUES (:a, 'proj_' || :n, 'art_' || :n, 'failed', 'no_text', words(9), :now);
 INSERT INTO runs (id, account_id, goal, model, max_steps, created_at, status, output, finished_at, events)
     VALUES ('run_' || :n, :a, words(20), 'm', 6, :now, 'final', words(20), :now, words(200));
 INSERT INTO runs (id, account_id, goal, model, max_steps, created_at, status, error, finished_at)

@@ -4,16 +4,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from svc.agents.tools import account, computing, media, registry, web
+from svc.agents.tools import account, computing, files, media, registry, web
 from svc.agents.tools.registry import AgentTool
 from svc.agents.tools.servers import server_tools
 from svc.builtin import sandbox
+from svc.content import project_files
 from svc.inference.catalog import Model
 from svc.inference.web_search import PRICE
 from svc.server.guards import Caller
 from svc.server.state import State
 
-_MODULES = (computing, account, media, web)  # each has added its tools to the registry
+_MODULES = (computing, account, media, web, files)  # each has added its tools to the registry
 TOOLS = registry.TOOLS
 
 
@@ -24,8 +25,8 @@ class Offered(NamedTuple):
     media_models: Mapping[str, Model]
 
 
-async def offered_to(state: State, caller: Caller) -> Offered:
-    """Return what `caller` may use now."""
+async def offered_to(state: State, caller: Caller, project_id: str | None = None) -> Offered:
+    """Return what `caller` may use now, in a project or in none."""
     firsts = {kind: await state.models.first(caller.id, kind, caller.group) for kind in ("image", "speech")}
     media_models = {kind: model for kind, model in firsts.items() if model is not None}
     search = state.models.catalog.search
@@ -34,6 +35,7 @@ async def offered_to(state: State, caller: Caller) -> Offered:
         "fetch": state.config.agent_fetch or search,
         "search": search,
         "python": sandbox.binary(),
+        "files": project_id is not None and state.db.look_up(project_files.has_files, caller.id, project_id),
         **firsts,
     }
     tools = tools_for(needs)

@@ -29,8 +29,8 @@ from svc.server.sse import Interrupt
 from svc.shapes import Shape
 
 # What a tool may need: a session, the operator's permission to fetch, a model for images or for speech, a search
-# engine, the extra `python`.
-Need = Literal["session", "fetch", "image", "speech", "search", "python"]
+# engine, the extra `python`, a project with files.
+Need = Literal["session", "fetch", "image", "speech", "search", "python", "files"]
 Function = Callable[..., Awaitable[Any]]
 SERVICE = "service"  # the source of the service's own tools
 RESULT_BYTES = 32 * 1024

@@ -11,18 +11,31 @@ _CITED = re.compile(r"\[(\d{1,4})\]")
 
 
 class Sources:
-    """One number for one address, from 1 on."""
+    """One number for one address or one passage of a file, from 1 on."""
 
     def __init__(self, listed: list[dict[str, Any]] | None = None) -> None:
-        self._found: dict[str, dict[str, Any]] = {source["url"]: source for source in listed or []}
+        self._found: dict[str, dict[str, Any]] = {_key(source): source for source in listed or []}
 
     def number(self, url: str, title: str | None) -> int:
         """Return the number of a page. A title that is known later replaces none."""
-        found = self._found.setdefault(url, {"number": len(self._found) + 1, "kind": "web", "url": url, "title": title})
+        found = self._numbered({"kind": "web", "url": url, "title": title})
         found["title"] = found["title"] or title
         return int(found["number"])
+
+    def number_of_passage(self, passage: dict[str, Any]) -> int:
+        """Return the number of a passage: its `file`, `name`, `page`, `from_line`, `to_line` and `text`."""
+        return int(self._numbered({"kind": "file", **passage})["number"])
+
+    def _numbered(self, source: dict[str, Any]) -> dict[str, Any]:
+        return self._found.setdefault(_key(source), {"number": len(self._found) + 1, **source})
 
     def listed(self, text: str) -> list[dict[str, Any]]:
         """Return all sources, those first that `text` cites, in the order of their numbers."""
         cited = {int(number) for number in _CITED.findall(text)}
         return sorted(self._found.values(), key=lambda source: (source["number"] not in cited, source["number"]))
+
+
+def _key(source: dict[str, Any]) -> str:
+    if source["kind"] == "file":
+        return f"{source['file']}\n{source['from_line']}\n{source['text']}"
+    return str(source["url"])

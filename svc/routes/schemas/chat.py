@@ -40,9 +40,21 @@ STEP = json_object(
 SOURCE = json_object(
     "Source",
     number=COUNT.about("As the text cites it: `[1]`.", 1),
-    kind=one_of("web"),
-    url=string.about(example="https://example.com/"),
-    title=nullable(string).about(example="Example"),
+    kind=one_of("web", "file"),
+    url=string.about("Of a page.", "https://example.com/").optional(),
+    title=nullable(string).about("Of a page.", "Example").optional(),
+    file=string.about("Of a passage: the artifact's id.").optional(),
+    name=string.about("Of a passage: the name of its file.").optional(),
+    page=nullable(COUNT).about("Of a passage: its page or slide.").optional(),
+    from_line=COUNT.about("Of a passage: its first line in the file's text.").optional(),
+    to_line=COUNT.about("Of a passage: its last line.").optional(),
+    text=string.about("Of a passage: its text.").optional(),
+)
+CITATION = json_object(
+    "Citation",
+    number=COUNT.about("The passage that the text cites as `[1]`.", 1),
+    quotation=nullable(string).about("What the sentence quotes: eight words or more."),
+    verified=nullable(boolean).about("Whether the passage has the quotation literally. Null: nothing is quoted.", True),
 )
 _FUNCTION_CALL = json_object("FunctionCall", name="calculate", arguments=string.about("JSON.", ARGUMENTS)).with_others()
 _TOOL_CALL = json_object(

@@ -31,6 +31,8 @@ export const toolTexts = {
     generate_image: "Generate an image",
     generate_audio: "Speak",
     search_memory: "Search memory",
+    find_in_files: "Search files",
+    read_file: "Read a project file",
   },
   ofServer: (server, tool) => `${server}: ${tool}`,
   steps: {

@@ -1,0 +1,280 @@
+"""The files of projects: artifacts whose text the chats and runs of a project may use.
+
+add_file -> `reading` -> svc/server/reading.py: begin_text, add_passages, finish -> `ready` or `failed`
+The text is stored in passages, whose words are indexed (word_runs.py). What no file has is deleted in slices.
+"""
+
+import sqlite3
+from collections.abc import Iterable
+from functools import partial
+from typing import Annotated, Any, NamedTuple
+
+from svc import quota
+from svc.content import artifacts, projects
+from svc.content.word_runs import files_index
+from svc.content.words import indexed_words
+from svc.errors import ApiError
+from svc.ids import fields_as_json, new_id
+from svc.shapes import record, string
+from svc.tables import Table, delete_found, refusals
+
+MOST_FILES = 200  # as in schema.sql
+MOST_TEXT_BYTES = 50_000_000  # of a project
+_DELETED_PASSAGES = 16
+
+
+@record("AddProjectFileRequest", example={"artifact_id": "art_01m3250v3vfsgzezy8ak224fj9"})
+class NewFile(NamedTuple):
+    artifact_id: Annotated[str, string.about("The artifact whose text is read.")]
+
+
+class ProjectFile(NamedTuple):
+    """A row of `project_files` with fields of its artifact."""
+
+    number: int
+    account_id: str
+    project_id: str
+    artifact_id: str
+    status: str
+    error_code: str | None
+    error_message: str | None
+    text_id: str | None
+    text_bytes: int
+    created_at: float
+    name: str
+    content_type: str
+    size: int
+    sha256: bytes
+    content_id: str
+
+    def as_json(self) -> dict[str, Any]:
+        error = None if self.error_code is None else {"code": self.error_code, "message": self.error_message}
+        names = "artifact_id project_id name content_type size status text_bytes created_at"
+        return {**fields_as_json(self._asdict(), names), "error": error}
+
+
+class FilePassage(NamedTuple):
+    """A part of a text; `page` is None in files without pages. Lines are counted from 1."""
+
+    page: int | None
+    from_line: int
+    to_line: int
+    text: str
+
+
+_FILES = """
+    SELECT project_files.*, name, content_type, size, sha256, content_id
+    FROM project_files JOIN artifacts ON artifacts.account_id = project_files.account_id AND id = artifact_id
+"""
+
+
+def _made(rows: Iterable[sqlite3.Row]) -> list[ProjectFile]:
+    return [ProjectFile(**row) for row in rows]
+
+
+def files_of(conn: sqlite3.Connection, account_id: str, project_id: str) -> list[ProjectFile]:
+    """Return the files of a project in the order in which they were added."""
+    query = f"{_FILES} WHERE project_files.account_id = ? AND project_files.project_id = ? ORDER BY number"
+    return _made(conn.execute(query, (account_id, project_id)))
+
+
+def listed(conn: sqlite3.Connection, account_id: str, project_id: str) -> list[ProjectFile]:
+    """Return `files_of`. Raises ApiError `not_found`."""
+    projects.TABLE.by_id(conn, account_id, project_id)
+    return files_of(conn, account_id, project_id)
+
+
+def has_files(conn: sqlite3.Connection, account_id: str, project_id: str) -> bool:
+    query = "SELECT 1 FROM project_files WHERE account_id = ? AND project_id = ? LIMIT 1"
+    return conn.execute(query, (account_id, project_id)).fetchone() is not None
+
+
+def project_of_chat(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> str | None:
+    """Return the project of a conversation if it has files, or None."""
+    query = """
+        SELECT project_id FROM conversations WHERE account_id = ?1 AND id = ?2 AND EXISTS (
+            SELECT 1 FROM project_files WHERE account_id = ?1 AND project_id = conversations.project_id)
+    """
+    row = conn.execute(query, (account_id, conversation_id)).fetchone()
+    return None if row is None else str(row["project_id"])
+
+
+def _one(conn: sqlite3.Connection, account_id: str, project_id: str, artifact_id: str) -> ProjectFile | None:
+    query = f"{_FILES} WHERE project_files.account_id = ? AND project_files.project_id = ? AND artifact_id = ?"
+    return next(iter(_made(conn.execute(query, (account_id, project_id, artifact_id)))), None)
+
+
+def add_file(
+    tx: sqlite3.Connection, account_id: str, project_id: str, new: NewFile, now_seconds: float
+) -> tuple[ProjectFile, bool]:
+    """Return the file, and whether it is new. Raises ApiError `not_found`, `PAYLOAD_TOO_LARGE`, `quota_exceeded`."""
+    projects.TABLE.by_id(tx, account_id, project_id)
+    artifacts.TABLE.by_id(tx, account_id, new.artifact_id, "artifact_id")
+    if (found := _one(tx, account_id, project_id, new.artifact_id)) is not None:
+        return found, False
+    if _text_bytes(tx, account_id, project_id) >= MOST_TEXT_BYTES:
+        raise too_much_text()
+    quota.check_row(tx, account_id)
+    statement = "INSERT INTO project_files (account_id, project_id, artifact_id, created_at) VALUES (?, ?, ?, ?)"
+    full = ApiError("PAYLOAD_TOO_LARGE", f"This project has {MOST_FILES} files, the maximum. Remove some first.")
+    with refusals(project_files_count=full):
+        tx.execute(statement, (account_id, project_id, new.artifact_id, now_seconds))
+    added = _one(tx, account_id, project_id, new.artifact_id)
+    assert added is not None
+    return added, True
+
+
+def remove_file(tx: sqlite3.Connection, account_id: str, project_id: str, artifact_id: str) -> None:
+    """Remove a file from a project; the artifact stays. Raises ApiError `not_found`."""
+    statement = "DELETE FROM project_files WHERE account_id = ? AND project_id = ? AND artifact_id = ?"
+    if not tx.execute(statement, (account_id, project_id, artifact_id)).rowcount:
+        raise ApiError("not_found", "This project has no such file.")
+
+
+def _text_bytes(conn: sqlite3.Connection, account_id: str, project_id: str) -> int:
+    query = "SELECT ifnull(sum(text_bytes), 0) FROM project_files WHERE account_id = ? AND project_id = ?"
+    return int(conn.execute(query, (account_id, project_id)).fetchone()[0])
+
+
+def too_much_text() -> ApiError:
+    message = f"A project may have at most {MOST_TEXT_BYTES} bytes of text. Remove some files first."
+    return ApiError("PAYLOAD_TOO_LARGE", message)
+
+
+# --- reading
+
+
+def next_reading(conn: sqlite3.Connection, busy: Iterable[str]) -> ProjectFile | None:
+    """Return the oldest file that waits to be read, of an account that is not in `busy`."""
+    others = "".join(", ?" for _ in busy)
+    query = f"""{_FILES} WHERE status = 'reading' AND project_files.account_id NOT IN (''{others})
+        ORDER BY number LIMIT 1"""
+    return next(iter(_made(conn.execute(query, tuple(busy)))), None)
+
+
+def begin_text(tx: sqlite3.Connection, account_id: str) -> str:
+    """Return the id of a new text. It is unused until `finish`, so that a crash leaves nothing behind."""
+    text_id = new_id("text")
+    with refusals():
+        tx.execute("INSERT INTO file_texts (account_id, id) VALUES (?, ?)", (account_id, text_id))
+    return text_id
+
+
+def add_passages(
+    tx: sqlite3.Connection, account_id: str, project_id: str, text_id: str, passages: Iterable[FilePassage]
+) -> None:
+    """Store passages of a text and index their words."""
+    index = files_index(project_id)
+    statement = """
+        INSERT INTO file_passages (account_id, text_id, mark, page, from_line, to_line, text)
+        VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING number
+    """
+    for passage in passages:
+        (number,) = tx.execute(statement, (account_id, text_id, index.mark, *passage)).fetchone()
+        index.add(tx, account_id, number, indexed_words(passage.text))
+
+
+def finish(tx: sqlite3.Connection, file: ProjectFile, text_id: str, text_bytes: int) -> None:
+    """Make a text that of its file. If the file was removed or replaced since, the text is unused.
+
+    Raises ApiError `PAYLOAD_TOO_LARGE` and `quota_exceeded`.
+    """
+    now = _one(tx, file.account_id, file.project_id, file.artifact_id)
+    if now is None or now.number != file.number or now.content_id != file.content_id:
+        leave(tx, file.account_id, text_id)
+        return
+    if _text_bytes(tx, file.account_id, file.project_id) + text_bytes > MOST_TEXT_BYTES:
+        raise too_much_text()
+    quota.check_room(tx, file.account_id, text_bytes)
+    statement = """
+        UPDATE project_files SET status = 'ready', text_id = ?, text_bytes = ? WHERE account_id = ? AND number = ?
+    """
+    tx.execute(statement, (text_id, text_bytes, file.account_id, file.number))
+
+
+def fail(tx: sqlite3.Connection, file: ProjectFile, text_id: str | None, code: str, message: str) -> None:
+    """Store why a file cannot be read, unless it was replaced since."""
+    if text_id is not None:
+        leave(tx, file.account_id, text_id)
+    statement = """
+        UPDATE project_files SET status = 'failed', error_code = ?, error_message = ?
+        WHERE account_id = ? AND number = ? AND status = 'reading' AND EXISTS (
+            SELECT 1 FROM artifacts WHERE account_id = project_files.account_id AND id = artifact_id AND content_id = ?)
+    """
+    tx.execute(statement, (code[:64], message[:1000], file.account_id, file.number, file.content_id))
+
+
+def leave(tx: sqlite3.Connection, account_id: str, text_id: str) -> None:
+    tx.execute("UPDATE file_texts SET unused = 1 WHERE account_id = ? AND id = ?", (account_id, text_id))
+
+
+def leave_unfinished(tx: sqlite3.Connection) -> None:
+    """Mark the texts that an earlier server did not finish as unused. For the start."""
+    statement = """
+        UPDATE file_texts SET unused = 1 WHERE NOT unused AND NOT EXISTS (
+            SELECT 1 FROM project_files WHERE account_id = file_texts.account_id AND text_id = file_texts.id)
+    """
+    tx.execute(statement)
+
+
+# --- deletion
+
+
+def _delete_slice(tx: sqlite3.Connection, account_id: str, text_id: str) -> None:
+    """Delete some passages of a text, and after the last ones its row."""
+    query = """
+        SELECT number, mark, length(CAST(text AS BLOB)) AS size FROM file_passages
+        WHERE account_id = ? AND text_id = ? ORDER BY number DESC LIMIT ?
+    """
+    rows = tx.execute(query, (account_id, text_id, _DELETED_PASSAGES)).fetchall()
+    if not rows:
+        tx.execute("DELETE FROM file_texts WHERE account_id = ? AND id = ?", (account_id, text_id))
+        return
+    first, last = rows[-1]["number"], rows[0]["number"]
+    index = files_index(rows[0]["mark"].strip("+"))
+    index.remove(tx, account_id, first, last + 1, sum(row["size"] for row in rows))
+    statement = "DELETE FROM file_passages WHERE account_id = ? AND text_id = ? AND number >= ?"
+    tx.execute(statement, (account_id, text_id, first))
+
+
+_UNUSED = "SELECT account_id, id FROM file_texts WHERE unused LIMIT 1"
+
+
+def delete_unused(tx: sqlite3.Connection) -> bool:
+    """Delete some passages of an unused text; return whether there was one."""
+    row = tx.execute(_UNUSED).fetchone()
+    if row is not None:
+        _delete_slice(tx, *row)
+    return row is not None
+
+
+delete_some = Table("project_files", dict, "file", order=("number",)).delete_some
+_OF_ACCOUNT = "SELECT account_id, id FROM file_texts WHERE account_id = ? LIMIT 1"
+delete_texts_some = partial(delete_found, _OF_ACCOUNT, _delete_slice)
+
+
+# --- what tools read
+
+
+def text_lines(
+    conn: sqlite3.Connection, file: ProjectFile, from_line: int, lines: int, most_characters: int
+) -> tuple[str, int]:
+    """Return text of a file from a line on, at most so many lines and characters, and the number of the last line."""
+    query = """
+        SELECT page, from_line, to_line, text FROM file_passages
+        WHERE account_id = ? AND text_id = ? AND to_line >= ? AND from_line < ? ORDER BY number
+    """
+    parts: list[str] = []
+    characters, last = 0, from_line - 1
+    for row in conn.execute(query, (file.account_id, file.text_id, from_line, from_line + lines)):
+        own = row["text"].split("\n")
+        own = own[max(0, from_line - row["from_line"]) : from_line + lines - row["from_line"]]
+        text = "\n".join(own)
+        if parts:
+            parts.append("" if row["from_line"] == last else "\n")
+        parts.append(text)
+        characters += len(text)
+        last = min(row["to_line"], from_line + lines - 1)
+        if characters >= most_characters:
+            break
+    return "".join(parts), last

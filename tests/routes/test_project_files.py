@@ -1,0 +1,187 @@
+"""The files of projects: adding, reading, their use in runs and chats, and their end."""
+
+import asyncio
+import base64
+from typing import Any
+
+import orjson
+
+from svc import quota
+from svc.content import project_files
+from tests.conftest import Service
+from tests.support.cases import each
+from tests.support.waiting import until
+
+TRAIN = "# Trains\n\nThe night train to Vienna leaves at 22:40 from platform nine every day.\n\n# Boats\n\nNone."
+
+
+async def artifact(service: Service, headers: dict[str, str], content: bytes, name: str = "a.md", **more: Any) -> str:
+    body = {"name": name, "content_base64": base64.b64encode(content).decode(), **more}
+    made = await service.client.post("/artifacts", json=body, headers=headers)
+    assert made.status_code == 201, made.text
+    return str(made.json()["id"])
+
+
+async def project_of(service: Service, headers: dict[str, str]) -> str:
+    made = await service.client.post("/projects", json={"name": "plans"}, headers=headers)
+    return str(made.json()["id"])
+
+
+async def listed(service: Service, headers: dict[str, str], project_id: str) -> list[dict[str, Any]]:
+    answer = await service.client.get(f"/projects/{project_id}/files", headers=headers)
+    assert answer.status_code == 200 and answer.json()["has_more"] is False
+    return list(answer.json()["data"])
+
+
+async def add(service: Service, headers: dict[str, str], project_id: str, artifact_id: str) -> dict[str, Any]:
+    """Add a file, wait until it is read, and return it."""
+    answer = await service.client.post(
+        f"/projects/{project_id}/files", json={"artifact_id": artifact_id}, headers=headers
+    )
+    assert answer.status_code == 201 and answer.json()["status"] == "reading", answer.text
+    return await read(service, headers, project_id, artifact_id)
+
+
+async def read(service: Service, headers: dict[str, str], project_id: str, artifact_id: str) -> dict[str, Any]:
+    async with asyncio.timeout(30):
+        while True:
+            files = await listed(service, headers, project_id)
+            (found,) = (file for file in files if file["artifact_id"] == artifact_id)
+            if found["status"] != "reading":
+                return found
+            await asyncio.sleep(0.01)
+
+
+async def events_of(service: Service, headers: dict[str, str], body: dict[str, Any]) -> list[dict[str, Any]]:
+    answer = await service.client.post("/v1/agents/run", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return [orjson.loads(line[6:]) for line in answer.text.split("\n") if line.startswith("data: ")]
+
+
+async def test_added_file_is_read_and_adding_it_again_returns_it(service: Service) -> None:
+    headers = await service.bearer()
+    project_id, artifact_id = await project_of(service, headers), await artifact(service, headers, TRAIN.encode())
+    file = await add(service, headers, project_id, artifact_id)
+    assert (file["status"], file["error"], file["name"]) == ("ready", None, "a.md")
+    assert file["text_bytes"] == len(TRAIN.encode())
+    path = f"/projects/{project_id}/files"
+    again = await service.client.post(path, json={"artifact_id": artifact_id}, headers=headers)
+    assert (again.status_code, again.json()) == (200, file)
+    removed = await service.client.delete(f"{path}/{artifact_id}", headers=headers)
+    assert removed.status_code == 204 and await listed(service, headers, project_id) == []
+    assert (await service.client.delete(f"{path}/{artifact_id}", headers=headers)).status_code == 404
+    assert (await service.client.get(f"/artifacts/{artifact_id}", headers=headers)).status_code == 200
+
+
+@each("content", [b"", b" \n ", b"\x89PNG\r\n\x1a\n" + bytes(range(32)) * 30, b"PK\x03\x04broken", b"%PDF-1.7 broken"])
+async def test_file_without_a_text_fails_with_a_reason(service: Service, content: bytes) -> None:
+    headers = await service.bearer()
+    project_id = await project_of(service, headers)
+    file = await add(service, headers, project_id, await artifact(service, headers, content))
+    assert file["status"] == "failed" and file["text_bytes"] == 0
+    assert file["error"]["code"] in ("no_text", "unsupported_media_type") and file["error"]["message"]
+
+
+async def test_replaced_file_is_read_again(service: Service) -> None:
+    headers = await service.bearer()
+    project_id, artifact_id = await project_of(service, headers), await artifact(service, headers, b"\0\1\2" * 99)
+    assert (await add(service, headers, project_id, artifact_id))["status"] == "failed"
+    path = f"/artifacts/{artifact_id}/content"
+    replaced = await service.client.put(path, content=TRAIN.encode(), headers={**headers, "content-type": "text/plain"})
+    assert replaced.status_code == 200
+    assert (await read(service, headers, project_id, artifact_id))["status"] == "ready"
+
+
+async def test_removed_text_leaves_nothing_and_its_storage_is_free(service: Service) -> None:
+    signed_up = await service.sign_up()
+    account, headers = signed_up["user"]["id"], {"authorization": f"Bearer {signed_up['access_token']}"}
+    project_id = await project_of(service, headers)
+    artifact_id = await artifact(service, headers, TRAIN.encode() * 200)
+    db = service.state["db"]
+    before = (await db.read(quota.stored, account)).stored_bytes
+    await add(service, headers, project_id, artifact_id)
+    after = (await db.read(quota.stored, account)).stored_bytes
+    assert after == before + 256 + len(TRAIN.encode()) * 200
+    await service.client.delete(f"/artifacts/{artifact_id}", headers=headers)
+    db = service.state["db"]
+
+    count = "SELECT (SELECT count(*) FROM file_passages) + (SELECT count(*) FROM file_texts)"
+    await until(lambda: not db.look_up(lambda conn: conn.execute(count).fetchone()[0]))
+    assert await listed(service, headers, project_id) == []
+
+
+async def test_project_has_at_most_200_files(service: Service) -> None:
+    headers = await service.bearer()
+    project_id = await project_of(service, headers)
+    for number in range(project_files.MOST_FILES):
+        artifact_id = await artifact(service, headers, b"x%d" % number)
+        made = await service.client.post(
+            f"/projects/{project_id}/files", json={"artifact_id": artifact_id}, headers=headers
+        )
+        assert made.status_code == 201
+    body = {"artifact_id": await artifact(service, headers, b"x")}
+    refused = await service.client.post(f"/projects/{project_id}/files", json=body, headers=headers)
+    assert refused.status_code == 413 and refused.json()["error"]["code"] == "PAYLOAD_TOO_LARGE"
+
+
+async def test_run_finds_and_reads_files_of_its_project(service: Service) -> None:
+    headers = await service.bearer()
+    project_id = await project_of(service, headers)
+    artifact_id = await artifact(service, headers, TRAIN.encode())
+    await add(service, headers, project_id, artifact_id)
+    goal = 'tool find_in_files {"query": "When do trains to Vienna leave?"}\n---\n'
+    goal += 'tool read_file {"file": "a.md", "from": 3, "lines": 1}\n---\nsay done'
+    body = {"goal": goal, "model": "builtin/script", "project_id": project_id}
+    run = await events_of(service, headers, body)
+    found, lines = [event for event in run if event["type"] == "tool_result"]
+    assert found["ok"], found
+    assert found["result"][0]["file"] == artifact_id and "22:40" in found["result"][0]["text"]
+    assert found["result"][0] | {"text": ""} == {
+        "number": 1, "file": artifact_id, "name": "a.md", "page": None, "from_line": 1, "to_line": 4, "text": ""
+    }  # fmt: skip
+    assert lines["ok"] and lines["result"]["text"] == TRAIN.split("\n")[2]
+    without = await events_of(service, headers, {**body, "project_id": None})
+    assert "find_in_files" not in without[0]["tools"]
+
+
+async def test_chat_of_a_project_has_the_tools_and_its_quotations_are_checked(service: Service) -> None:
+    headers = await service.bearer()
+    project_id = await project_of(service, headers)
+    artifact_id = await artifact(service, headers, TRAIN.encode())
+    await add(service, headers, project_id, artifact_id)
+    made = await service.client.post("/conversations", json={"project_id": project_id}, headers=headers)
+    right = "the night train to vienna  leaves at 22:40 from platform nine"
+    wrong = "the night train to Vienna leaves at 23:40 from platform nine"
+    said = f'It says \u201c{right}\u201d [1]. Or "{wrong}" [1]. Every day [1].'
+    goal = f'tool find_in_files {{"query": "trains to Vienna"}}\n---\nsay {said}'
+    chat = {"model": "builtin/script", "messages": [{"role": "user", "content": goal}]}
+    in_chat = {**headers, "x-service-conversation": made.json()["id"]}
+    answer = await service.client.post("/v1/chat/completions", json=chat, headers=in_chat)
+    assert answer.status_code == 200, answer.text
+    path = f"/conversations/{made.json()['id']}/messages"
+    message = (await service.client.get(path, headers=headers)).json()["data"][0]
+    assert message["content"] == said
+    (source,) = message["sources"]
+    assert (source["kind"], source["file"], source["name"], source["from_line"]) == ("file", artifact_id, "a.md", 1)
+    assert message["citations"] == [
+        {"number": 1, "quotation": right, "verified": True},
+        {"number": 1, "quotation": wrong, "verified": False},
+        {"number": 1, "quotation": None, "verified": None},
+    ]
+    elsewhere = await service.client.post("/v1/chat/completions", json=chat, headers=headers)
+    assert elsewhere.status_code == 200 and "service" not in elsewhere.json()
+
+
+async def test_files_of_another_account_are_not_found(service: Service) -> None:
+    headers, other = await service.bearer(), await service.bearer()
+    project_id, artifact_id = await project_of(service, headers), await artifact(service, headers, TRAIN.encode())
+    await add(service, headers, project_id, artifact_id)
+    path = f"/projects/{project_id}/files"
+    body = {"artifact_id": artifact_id}
+    for answer in (
+        await service.client.get(path, headers=other),
+        await service.client.post(path, json=body, headers=other),
+        await service.client.delete(f"{path}/{artifact_id}", headers=other),
+        await service.client.post(f"/projects/{await project_of(service, other)}/files", json=body, headers=other),
+    ):
+        assert answer.status_code == 404
