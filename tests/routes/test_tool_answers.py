@@ -220,6 +220,13 @@ async def test_forced_search_is_forced_once(of_openai: openai.AsyncOpenAI, engin
     assert response.output_text.endswith("As [1] says.") and len(engine.requests) == 1
 
 
+async def test_allowed_tools_may_name_the_search(of_openai: openai.AsyncOpenAI, engine: SearchEngine) -> None:
+    choice: Any = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]}
+    tools: Any = [{"type": "web_search"}, FUNCTION]
+    response = await of_openai.responses.create(model="builtin/script", input=GOAL, tools=tools, tool_choice=choice)
+    assert response.output_text.endswith("As [1] says.") and len(engine.requests) == 1
+
+
 async def test_repeated_key_searches_once(service: Service, engine: SearchEngine) -> None:
     headers = {"authorization": f"Bearer {await key_of(service)}", "idempotency-key": "once"}
     for stream in (True, False):

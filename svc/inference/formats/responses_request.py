@@ -257,6 +257,8 @@ class _ToolSet:
         chosen, kept = sent.get("tool_choice", "auto"), self._chat
         if isinstance(chosen, dict) and chosen["type"] == "allowed_tools":
             names = {self.name_of(one): None for one in chosen["tools"] if one.get("name") is not None}
+            if self._searches and any(map(hosted_search.is_search, chosen["tools"])):
+                names[hosted_search.NAME] = None
             kept, chosen = {name: kept[name] for name in names if name in kept}, chosen["mode"]
         elif isinstance(chosen, dict):
             name = self.name_of(chosen) if chosen["type"] in ("function", "custom") and chosen.get("name") else None
