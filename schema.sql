@@ -25,6 +25,8 @@ CREATE TABLE accounts (
         CONSTRAINT allowance_given_range CHECK (allowance_given_micros BETWEEN 0 AND 1000000000000), -- the allowance of that month
     group_claimed TEXT CONSTRAINT group_claimed_length CHECK (length(group_claimed) BETWEEN 1 AND 63), -- by the identity provider
     signed_in_at REAL, -- the last time with an identity provider
+    generate_titles TEXT NOT NULL DEFAULT 'free'
+        CONSTRAINT generate_titles_known CHECK (generate_titles IN ('always', 'free', 'never')), -- for new conversations
     CONSTRAINT email_until_deletion CHECK (deleting_at IS NOT NULL OR (email IS NOT NULL AND email_key IS NOT NULL)),
     CONSTRAINT nothing_personal_after CHECK (
         deleting_at IS NULL OR coalesce(email, email_key, name, password_hash, default_model, instructions) IS NULL

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from app import create_app
 from svc import retry
+from svc.auth import accounts
 from svc.config import Config
 from svc.schema import newest_schema
 from tests.support.databases import prepare
@@ -132,8 +133,11 @@ class Service:
     clocks: Clocks
     _numbers: Any = field(default_factory=lambda: itertools.count(1))
 
-    async def sign_up(self, email: str | None = None) -> dict[str, Any]:
-        """Create an account and return its session. The address changes to avoid the sign-up limit."""
+    async def sign_up(self, email: str | None = None, *, makes_titles: bool = False) -> dict[str, Any]:
+        """Create an account and return its session. The address changes to avoid the sign-up limit.
+
+        A title is one more request to a model server, and tests count these: only accounts that ask for it have titles.
+        """
         number = next(self._numbers)
         self.transport.client = (f"198.51.100.{number % 250}", 1234)
         answer = await self.client.post(
@@ -141,6 +145,9 @@ class Service:
         )
         assert answer.status_code == 201, answer.text
         session: dict[str, Any] = answer.json()
+        if not makes_titles:
+            changes = {"generate_titles": "never"}
+            await self.state["db"].write(accounts.update_account, session["user"]["id"], changes)
         return session
 
     async def bearer(self) -> dict[str, str]:

@@ -31,10 +31,12 @@ _NAME_RULE = "The person's name. Blank or null means no name; control characters
 PERSON_NAME = _PERSON_NAME.about(_NAME_RULE).named("PersonName")
 
 
+TITLES = ("always", "free", "never")
 # The fields of Account, in order.
 _SELECT = """
     SELECT id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, instructions,
-        password_hash IS NOT NULL, admin, suspended_at, last_seen_at, group_name, group_chosen, group_claimed
+        password_hash IS NOT NULL, admin, suspended_at, last_seen_at, group_name, group_chosen, group_claimed,
+        generate_titles
     FROM accounts WHERE deleting_at IS NULL
 """
 
@@ -58,6 +60,7 @@ class Account(NamedTuple):
     group: str | None
     group_chosen: int  # 1: by an administrator
     group_claimed: str | None
+    generate_titles: str  # by which models: a word of TITLES
 
     @property
     def email_verified(self) -> bool:

@@ -191,6 +191,22 @@ def note_use(
     return title
 
 
+def replace_title(
+    tx: sqlite3.Connection, account_id: str, conversation_id: str, before: str | None, title: str
+) -> None:
+    """Set a title in place of `before`, unless a person has changed it. Raises ApiError `not_found`, `quota_exceeded`.
+
+    This is no use of the conversation.
+    """
+    conversation = TABLE.by_id(tx, account_id, conversation_id)
+    if conversation.title != before or title == before:
+        return
+    quota.check_room(tx, account_id, len(title.encode()) - len((before or "").encode()))
+    columns = {"title": title, "title_version": (conversation.title_version + 1) % CHUNKS}
+    _remove_title(tx, conversation)
+    _add_title(tx, TABLE.update(tx, account_id, conversation_id, columns))
+
+
 def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
     """Delete messages and kept answers for 5 ms, then the conversation; return whether there is more.
 

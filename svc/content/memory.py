@@ -60,6 +60,7 @@ class Exchange(NamedTuple):
     always_allow: list[str]  # the tools that run in the conversation without a question
     replaces: history.Message | None  # the question or answer of which it adds a version
     asked_at_seconds: float
+    makes_title: str = "never"  # by which models, as in the settings; a conversation with a title needs none
 
     @property
     def headers(self) -> dict[str, str]:
@@ -94,11 +95,11 @@ def begin(
     question = "" if asked is None else texts[asked]
     leading: list[str] = []
     chat_fields: dict[str, Any] = {}
-    project_id, always_allow = None, []
+    project_id, always_allow, title = None, [], None
     if conversation_id:
         conversation = conversations.TABLE.by_id(conn, account_id, conversation_id, HEADER)
         chat_fields, project_id = conversation.chat_fields(), conversation.project_id
-        always_allow = orjson.loads(conversation.always_allow)
+        always_allow, title = orjson.loads(conversation.always_allow), conversation.title
         if project_id:
             leading.append(projects.TABLE.by_id(conn, account_id, project_id).instructions.strip())
     replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES) if replaces else None
@@ -126,6 +127,7 @@ def begin(
         always_allow,
         replaced,
         now_seconds,
+        account.generate_titles if account is not None and title is None else "never",
     )
 
 

@@ -355,3 +355,7 @@ BEGIN
     UPDATE stored SET bytes = bytes - (256 + OLD.text_bytes)
     WHERE account_id = OLD.account_id;
 END;
+
+-- Which models make titles of new conversations.
+ALTER TABLE accounts ADD COLUMN generate_titles TEXT NOT NULL DEFAULT 'free'
+    CONSTRAINT generate_titles_known CHECK (generate_titles IN ('always', 'free', 'never'));

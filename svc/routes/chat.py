@@ -49,6 +49,7 @@ from svc.routes.tool_answers import AnswerMaker
 from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, header, path_id
 from svc.server.streamed import json_array, streamed
+from svc.server.titles import title_maker
 from svc.server.web import Request, Response
 from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
 
@@ -216,7 +217,8 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     if exchange is None or temporary:
         return await respond(request, answer, AnswerWriter(), headers=ignored_of(call))
     usage = bool((request_body.get("stream_options") or {}).get("include_usage"))
-    return await answer_in_session(request, answer, exchange, continues, usage, ignored_of(call))
+    then = title_maker(state, payer, model, exchange)
+    return await answer_in_session(request, answer, exchange, continues, usage, ignored_of(call), then=then)
 
 
 @describes("List the models", answer=Answer("All models.", _MODEL_LIST))

@@ -174,12 +174,13 @@ async def answer_in_session(
     usage: bool,
     ignored: dict[str, str],
     ask: Callable[..., Message] = memory.ask,
+    then: Callable[[str], None] | None = None,
 ) -> Response:
     """Return the answer to a session. One that `continues` is generated whether or not the client reads it, and so is
-    each one with an Idempotency-Key. `ask` is that of SessionAnswer.
+    each one with an Idempotency-Key. `ask` and `then` are those of SessionAnswer.
     """
     state, headers = request.state, exchange.headers | ignored
-    answer = SessionAnswer(state.db, state.clock, state.open_answers, call, exchange, ask)
+    answer = SessionAnswer(state.db, state.clock, state.open_answers, call, exchange, ask, then)
     call.interrupt = answer.interrupt
     if continues and request.context.claim is None:
         interrupt = Interrupt()

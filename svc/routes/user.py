@@ -67,6 +67,11 @@ USER = json_object(
     auth=one_of("session", "api_key").about("The kind of token of this request."),
 )
 _DAYS = nullable(COUNT)
+_GENERATE_TITLES = one_of(*accounts.TITLES).about(
+    "Which models make the title of a new conversation, after their first answer: all, those without a price for the "
+    "account, or none. The call is charged like another.",
+    "free",
+)
 SETTINGS = json_object(
     "Settings",
     default_model=nullable(string).about(
@@ -74,6 +79,7 @@ SETTINGS = json_object(
     ),
     chat_model=string.about("The model that chat requests without `model` use now.", "builtin/assistant"),
     memory_enabled=boolean.about("Whether chats in a session may recall earlier ones."),
+    generate_titles=_GENERATE_TITLES,
     monthly_limit_micros=MONTHLY_LIMIT,
     spent_this_month_micros=SPENT_THIS_MONTH,
     instructions=nullable(string).about("The caller's own instructions for all chats in a session.", "Be brief."),
@@ -144,6 +150,7 @@ class SettingsChanges(NamedTuple):
         ),
     ] = ABSENT
     memory_enabled: Annotated[bool | Absent, boolean] = ABSENT
+    generate_titles: Annotated[str | Absent, _GENERATE_TITLES] = ABSENT
     instructions: Annotated[
         str | Absent | None,
         nullable(text(8_000)).about(
@@ -338,6 +345,7 @@ def _settings(
         "default_model": account.default_model,
         "chat_model": state.models.default(account.default_model, group),
         "memory_enabled": account.memory_enabled,
+        "generate_titles": account.generate_titles,
         "instructions": account.instructions,
         "mail_enabled": state.mail is not None,
         "deletion_enabled": may_delete_themselves(state),

@@ -38,7 +38,8 @@ _OPENING = {"role": "assistant", "content": ""}
 class SessionAnswer:
     """The answer of `call` in a conversation. `open_answers` has those in progress, by the id of the conversation.
 
-    `ask` stores the question and an empty answer, or begins again one that waits for a person. As a context manager it
+    `ask` stores the question and an empty answer, or begins again one that waits for a person. `then` gets the text of
+    a complete answer. As a context manager it
     stores the question and the end, and it reserves and settles the cost. `ended` is how the answer ends, once that is
     decided, and `in_progress` whether the question is stored and the end is not.
     """
@@ -51,6 +52,7 @@ class SessionAnswer:
         call: Answering,
         exchange: Exchange,
         ask: Callable[[sqlite3.Connection, Exchange, str], history.Message] = memory.ask,
+        then: Callable[[str], None] | None = None,
     ) -> None:
         self.interrupt = Interrupt()
         self.ended = End(history.IN_PROGRESS)
@@ -60,6 +62,7 @@ class SessionAnswer:
         self._call = call
         self._exchange = exchange
         self._ask = ask
+        self._then = then
         self._room_id = new_id("room")
         self._message: history.Message | None = None
         self._saving: asyncio.Task[None] | None = None
@@ -134,6 +137,8 @@ class SessionAnswer:
             del self._open_answers[self._exchange.conversation_id]
             self._over = True
             self.wake()
+        if self._then is not None and self.ended.status == "complete":
+            self._then(said.text(self._call.message))
 
     def _name_conversation(self, error: ApiError) -> None:
         """Name the conversation in the answer of an error, if the question is stored there."""

@@ -101,6 +101,7 @@ class State:
         self.tool_places = OwnPlaces(most=32, most_of_one=4)
         self.open_imports: dict[str, Importing] = {}  # by their ids
         self.import_slots = Slots(1, 4, _MANY_IMPORTS)
+        self.title_tasks: set[asyncio.Task[None]] = set()
         self.claims = Claims()
         self.backups = Backups(config, self.log)
 
