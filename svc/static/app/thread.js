@@ -17,7 +17,7 @@ import {
 } from "./history.js";
 import { answerOf, newLive, sleep, writerOf } from "./live.js";
 import { sendNext } from "./queue.js";
-import { wallet } from "./state.js";
+import { settings, wallet } from "./state.js";
 import { moveTools, tools, toolsHeader } from "./tools.js";
 
 const PAGE = 30;
@@ -26,6 +26,7 @@ const REFUSED_WITHIN_MS = 500; // the service usually refuses a request before t
 const LONGEST_WAIT_MS = 8_000;
 const STOP_EVERY_MS = 200;
 const STOP_TURNS = 25;
+const TITLE_AFTER_MS = [1_000, 2_000, 5_000];
 const TELL_AFTER_MS = 300; // other tabs need not follow a shorter answer
 const threads = new Map();
 const otherTabs = new BroadcastChannel("svc.chat");
@@ -345,7 +346,9 @@ class Thread {
       ];
       this.live.value = null;
     });
-    this.#tellList();
+    const isFirst = !this.older.peek() && this.messages.peek().length <= 2;
+    const mayHaveTitle = isFirst && settings.data.peek()?.generate_titles !== "never";
+    this.#tellList().then(() => mayHaveTitle && !answer.model?.startsWith("builtin/") && this.#awaitTitle());
     wallet.reload();
     if (answer.status === "complete" || answer.status === "stopped") sendNext(this);
   }
@@ -363,6 +366,16 @@ class Thread {
       await sleep(150 * turn);
     }
     return null;
+  }
+
+  /** Show the title of a new conversation, which the model writes after its answer. */
+  async #awaitTitle() {
+    const made = this.conversation.peek()?.title;
+    for (const wait of TITLE_AFTER_MS) {
+      await sleep(wait);
+      if (this.conversation.peek()?.title !== made) return;
+      if (!this.live.peek()) await this.#tellList();
+    }
   }
 
   async #tellList() {

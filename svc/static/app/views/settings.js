@@ -177,6 +177,13 @@ function Chat({ now }) {
       checked=${now.memory_enabled}
       onChange=${(on) => change({ memory_enabled: on })}
     />
+    <${Field}
+      label=${t.titles}
+      hint=${t.titlesHint}
+      value=${now.generate_titles}
+      options=${Object.entries(t.titleChoices)}
+      onChange=${(event) => change({ generate_titles: event.currentTarget.value })}
+    />
   </div>`;
 }
 
