@@ -71,6 +71,7 @@ AS_MADE = {
     "default_model": None,
     "chat_model": "builtin/assistant",
     "memory_enabled": True,
+    "generate_titles": "never",  # of accounts of tests
     "monthly_limit_micros": None,
     "spent_this_month_micros": 0,
     "instructions": None,
