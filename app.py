@@ -358,6 +358,7 @@ async def _reload(state: State) -> dict[str, list[str]]:
         catalog.load(await asyncio.to_thread(on_offer, state.config))
     except StartError as error:
         state.log("catalog", level="warning", message=f"the catalog is not replaced: {error}")
+        await state.local_models.reload()
         return {"errors": [str(error)], "notes": []}
     catalog.start()
     await state.tool_servers.reload()

@@ -169,6 +169,18 @@ async def test_reload_uses_changed_settings(config: Config, clocks: Clocks, tmp_
         assert list(await listed(service, key)) == ["local/second"]
 
 
+async def test_reload_with_an_invalid_catalog_ends_failures_too(config: Config, clocks: Clocks, tmp_path: Path) -> None:
+    (tmp_path / "one.gguf").write_bytes(gguf("refuse it"))
+    async with serving(config, clocks, f"[local]\nfolder = '{tmp_path}'") as service:
+        key = await key_of(service)
+        body = {"model": "local/one", "messages": [{"role": "user", "content": "hi"}]}
+        assert (await service.client.post("/v1/chat/completions", json=body, headers=key)).status_code >= 500
+        assert (await listed(service, key))["local/one"]["state"] == "failed"
+        (config.data_dir.parent / "catalog.toml").write_text("[local]\nfolder = 7")
+        assert len((await service.state["reload"]())["errors"]) == 1
+        assert (await listed(service, key))["local/one"]["state"] == "unloaded"
+
+
 async def test_full_memory_unloads_the_model_that_was_idle_longest(
     config: Config, clocks: Clocks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
