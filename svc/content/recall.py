@@ -39,7 +39,7 @@ MOST_PASSAGES = 5
 MOST_CHARACTERS = 2_000
 _PASSAGE_CHARACTERS = 700
 _LEAST_CHARACTERS = 80
-_QUERY_CHARACTERS = 4_000
+QUERY_LENGTH = 4_000
 # CPU time for looking up the words of a question, and for each of two steps that read messages.
 _LOOKUP_SECONDS, _READING_SECONDS = 0.03, 0.01
 _WORDS = 24  # of a long question, half from its beginning and half from its end
@@ -92,7 +92,7 @@ def matching_passages(
     They are not of messages whose text is in `known`, nor of `replaced` and what follows it, nor of forgotten ones.
     With `forgotten` they are only of those.
     """
-    asked = _asked(question[:_QUERY_CHARACTERS])
+    asked = _asked(question[:QUERY_LENGTH])
     words: list[_Word] = []
     with best_effort(_LOOKUP_SECONDS):
         words.extend(_looked_up(conn, account_id, asked))

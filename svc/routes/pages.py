@@ -21,7 +21,7 @@ from svc.admin import users
 from svc.auth import tokens
 from svc.billing import payments
 from svc.config import Config
-from svc.content import artifacts, conversations, history, projects, search, support
+from svc.content import artifacts, conversations, history, projects, recall, search, support
 from svc.errors import ApiError
 from svc.inference.providers import NewProvider
 from svc.inference.sent_body import DEFAULT_OUTPUT_TOKENS, LEAST_OUTPUT_TOKENS
@@ -83,6 +83,7 @@ def page_limits() -> dict[str, Any]:
         **{name: _bounds(body) for name, body in _FORMS.items()},
         "provider_name_pattern": shape_of(NewProvider).schema["properties"]["name"]["pattern"],
         "search": {"maxlength": search.QUERY_LENGTH},
+        "memory": {"maxlength": recall.QUERY_LENGTH},
         "session_hours": tokens.SESSION_SECONDS // 3600,
         "chats_per_minute": CHAT_PER_MINUTE,
         "least_dollars": payments.LEAST_MICROS // MICROS_PER_DOLLAR,

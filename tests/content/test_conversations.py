@@ -20,6 +20,8 @@ MESSAGE_FIELDS = {
         "versions",
         "steps",
         "sources",
+        "citations",
+        "memories",
     ),
 }
 

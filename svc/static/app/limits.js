@@ -12,6 +12,7 @@
  * @type {Record<Form, Record<string, Bounds>> & {
  *   provider_name_pattern: string,
  *   search: Bounds,
+ *   memory: Bounds,
  *   session_hours: number,
  *   chats_per_minute: {free: number, pro: number},
  *   least_dollars: number,

@@ -4,6 +4,7 @@ import { useMemo } from "preact/hooks";
 import { api } from "../api.js";
 import { Button, Empty, Field, List, Page, Resource, Switch, Time, toast } from "../components.js";
 import { html } from "../html.js";
+import { limits } from "../limits.js";
 import { link } from "../router.js";
 import { pagedList, settings } from "../state.js";
 import { texts } from "../texts.js";
@@ -27,7 +28,7 @@ export default function Memory() {
       ${(now) => html`<div class="card"><${MemorySwitch} on=${now.memory_enabled} /></div>`}
     <//>
     <form class="card stack" role="search" onSubmit=${search}>
-      <${Field} label=${t.search} name="q" type="search" maxlength="4000" />
+      <${Field} label=${t.search} name="q" type="search" maxlength=${limits.memory.maxlength} />
       <${Button} type="submit" icon="search">${t.find}<//>
     </form>
     <${Switch}
