@@ -74,6 +74,7 @@ NEVER_ACCEPTED = {
     # Mail is not set up, the password is another one, and there is no such message. No call waits for approval.
     *(("email", "/user/me"), "/user/password", ("current_message_id", "/conversations/{conversation_id}")),
     "/conversations/{conversation_id}/approve",
+    ("artifact_id", "/projects/{project_id}/files"),  # the project has no such artifact
 }
 # Fields that are stored or returned in a normal form: an address without its last slash, each model and tool once, a
 # person's name without blanks around it, and what a response of OpenAI's format repeats.

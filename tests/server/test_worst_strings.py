@@ -37,8 +37,8 @@ def json_bodies() -> Iterator[tuple[str, str, Any]]:
     for path, item in DOCUMENT["paths"].items():
         for method, operation in item.items():
             content = resolved(operation.get("requestBody", {})).get("content", {}).get("application/json")
-            if content is not None:
-                yield method.upper(), path, example(content)
+            if content is not None and isinstance(found := example(content), dict | list):
+                yield method.upper(), path, found
 
 
 def example(content: dict[str, Any]) -> Any:

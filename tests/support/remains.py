@@ -85,6 +85,9 @@ INSERT INTO file_passages (account_id, text_id, mark, from_line, to_line, text)
     VALUES (:a, 'text_' || :n, '+proj_1+', 1, 1, words(90));
 INSERT INTO project_files (account_id, project_id, artifact_id, status, error_code, error_message, created_at)
     VALUES (:a, 'proj_' || :n, 'art_' || :n, 'failed', 'no_text', words(9), :now);
+INSERT INTO projects (id, account_id, name, instructions, created_at, updated_at) VALUES ('read_' || :n, :a, words(3), words(60), :now, :now);
+INSERT INTO project_files (account_id, project_id, artifact_id, status, text_id, created_at)
+    VALUES (:a, 'read_' || :n, 'art_' || :n, 'ready', 'text_' || :n, :now);
 INSERT INTO runs (id, account_id, goal, model, max_steps, created_at, status, output, finished_at, events)
     VALUES ('run_' || :n, :a, words(20), 'm', 6, :now, 'final', words(20), :now, words(200));
 INSERT INTO runs (id, account_id, goal, model, max_steps, created_at, status, error, finished_at)

@@ -53,13 +53,13 @@ async def read_file(context: ToolContext, **asked: Any) -> dict[str, Any]:
 
 
 # `from` is a word of Python, so it cannot be a parameter of the function.
-read_file.__annotations__.update(
-    {
-        "file": Annotated[str, text(200, least=1).about("the file's id, art_..., or its name")],
-        "from": Annotated[int, integer(1, 10_000_000).about("the first line, from 1")],
-        "lines": Annotated[int, integer(1, _READ_LINES).about("how many lines")],
-    }
-)
+read_file.__annotations__ = {
+    "context": ToolContext,
+    "file": Annotated[str, text(200, least=1).about("the file's id, art_..., or its name")],
+    "from": Annotated[int, integer(1, 10_000_000).about("the first line, from 1")],
+    "lines": Annotated[int, integer(1, _READ_LINES).about("how many lines")],
+    "return": dict[str, Any],
+}
 tool("Reads lines of a file of the project, about 8,000 characters at once.", "files", by_others=True)(read_file)
 
 

@@ -374,9 +374,7 @@ class Part extends Component {
   box = createRef();
 
   componentDidMount() {
-    // The view may have changed before this is called; then there is no box
-    if (this.box.current)
-      this.cancelDraw = whenVisible(this.box.current, () => this.setState({ visible: true }));
+    this.cancelDraw = whenVisible(this.box.current, () => this.setState({ visible: true }));
   }
 
   componentWillUnmount() {

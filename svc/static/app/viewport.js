@@ -18,6 +18,7 @@ const watcher = new IntersectionObserver(
 
 /** Call `act` when `element` is near the screen. Returns a function that cancels it. */
 export function whenVisible(element, act) {
+  if (!element) return () => {}; // the view has changed before
   let gone = false;
   waiting.set(element, () => {
     if (!gone) act();

@@ -32,6 +32,7 @@ AVAILABLE = {
     "session": "with a session, not with an API key",
     "fetch": "with `SVC_AGENT_FETCH=1`, or `[search]` in the catalog",
     "python": "with the extra `python`",
+    "files": "in a project with files",
     "search": "with `[search]` in the catalog, which may set a price",
 }
 

@@ -247,12 +247,13 @@ function Head({ thread, filedUnder, isNew, forget }) {
       html`<button
         type="button"
         class="picker-button quiet temporary"
+        aria-label=${t.temporary}
         aria-pressed=${String(Boolean(forget))}
         onClick=${() => {
           forget?.();
           go(forget ? link("chat") : link("chat", TEMPORARY));
         }}
-      >${t.temporary}</button>`
+      ><span>${t.temporary}</span></button>`
     }
     ${
       all.length > 0 &&
