@@ -247,13 +247,12 @@ function Head({ thread, filedUnder, isNew, forget }) {
       html`<button
         type="button"
         class="picker-button quiet temporary"
-        aria-label=${t.temporary}
         aria-pressed=${String(Boolean(forget))}
         onClick=${() => {
           forget?.();
           go(forget ? link("chat") : link("chat", TEMPORARY));
         }}
-      ><span>${t.temporary}</span></button>`
+      >${t.temporary}</button>`
     }
     ${
       all.length > 0 &&
