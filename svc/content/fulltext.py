@@ -92,6 +92,7 @@ def _reindex_some(tx: sqlite3.Connection, ends: float) -> bool:
         return False
     texts, below = row
     again = _title_again if texts == "titles" else _message_again
+    below = again(tx, below)  # at least one, so that each call gets on
     while below is not None and time.monotonic() < ends:
         below = again(tx, below)
     if below is None:
