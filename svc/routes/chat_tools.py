@@ -126,7 +126,8 @@ async def approve_calls(request: Request, caller: Caller, conversation_id: str, 
     steps = orjson.loads(row["steps"] or "[]")
     resumed = Resumed(row["content"], steps, bill, waiting["rounds"], calls, body.calls)
     sent = body_with(offered, {**asked, "messages": []}) | {"messages": request_before["messages"]}
-    maker = AnswerMaker(request, payer_of(request, caller), model, offered, (), sent, exchange=exchange)
+    added = conversation.chat_fields().keys()
+    maker = AnswerMaker(request, payer_of(request, caller), model, offered, added, sent, exchange=exchange)
     sources = orjson.loads(row["sources"] or "[]")
     answer = maker.answer(None, request.context.claim, asked, resumed=resumed, sources=sources)
     ask = partial(memory.ask_again, message_id=row["message_id"])

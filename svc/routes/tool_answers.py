@@ -95,7 +95,8 @@ class AnswerMaker:
         ours = self._tools.tools.__contains__ if exchange is None else lambda name: True
         ways = Ways(ask, asking.__contains__, ours, apart=exchange is not None)
         versions = {name: tool.version for name, tool in self._tools.tools.items()}
-        kept = {name: value for name, value in asked.items() if name not in ("messages", "stream")}
+        # With what the conversation has added.
+        kept = {name: value for name, value in {**asked, **body}.items() if name not in ("messages", "stream", "tools")}
         inner_steps: list[loop.Event] = []
         usage = exchange is None or bool((asked.get("stream_options") or {}).get("include_usage"))
         return ToolAnswer(

@@ -15,7 +15,7 @@ from svc.content.memory import DATA_LINE
 from tests.conftest import Clocks, Service, serving
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
-from tests.support.money import assert_exact, watch
+from tests.support.money import assert_exact, rows, watch
 from tests.support.search_engine import SearchEngine
 from tests.support.tool_server import Scripted, result, scripted, stateless, text, tool
 from tests.support.waiting import until
@@ -341,6 +341,18 @@ async def test_temporary_chat_has_no_tools_that_ask(
         assert steps(answer)[1]["tool_result"]["result"] == "42" and text_of(answer) == "I compute.\n\nIt is 42."
         assert HEADER not in answer.headers and wiki.of("tools/call") == []
     assert (await service.client.get("/conversations", headers=headers)).json()["data"] == []
+
+
+async def test_answer_that_continues_keeps_the_fields_of_its_conversation(service: Service, wiki: Scripted) -> None:
+    headers = await person(service)
+    made = (await service.client.post("/conversations", json={"temperature": 0.25}, headers=headers)).json()
+    answer = await ask(service, {**headers, HEADER: made["id"]}, DELETE, "wiki__delete")
+    ((waiting,),) = rows(
+        service.config.data_dir / "service.db", "SELECT waiting FROM answers WHERE waiting IS NOT NULL"
+    )
+    assert orjson.loads(waiting)["request"]["body"]["temperature"] == 0.25
+    call_id = steps(answer)[0]["tool_call"]["id"]
+    assert text_of(await decide(service, headers, made["id"], **{call_id: True})) == "done"
 
 
 async def test_other_accounts_cannot_decide(service: Service, wiki: Scripted) -> None:

@@ -284,6 +284,21 @@ async def test_server_that_searches_itself_gets_the_tool(
             assert upstream.requests[0].body["tools"] == body["tools"] and not engine.requests
 
 
+async def test_function_of_the_client_with_the_same_name_is_the_clients(service: Service, engine: SearchEngine) -> None:
+    headers = {"authorization": f"Bearer {await key_of(service)}"}
+    function = {**FUNCTION, "name": "web_search"}
+    for tools in ([{"type": "web_search"}, function], [function, {"type": "web_search"}]):
+        body = {"model": "builtin/script", "input": "tool web_search {}\n---\nsay never", "tools": tools}
+        answer = await service.client.post("/v1/responses", json=body, headers=headers)
+        assert [item["type"] for item in answer.json()["output"]] == ["function_call"]
+    own = {"name": "web_search", "input_schema": {"type": "object"}}
+    hosted = message("x")["tools"][0]
+    for tools in ([own, hosted], [hosted, own]):
+        refused = await service.client.post("/v1/messages", json=message("x", tools=tools), headers=headers)
+        assert refused.status_code == 400 and "another tool" in refused.json()["error"]["message"]
+    assert engine.requests == []
+
+
 async def test_without_an_engine_the_tool_is_left_out(config: Config, clocks: Clocks) -> None:
     async with serving(config, clocks) as service:
         headers = {"authorization": f"Bearer {await key_of(service)}"}

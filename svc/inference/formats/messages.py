@@ -111,15 +111,18 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any], marks: bool, *, ho
     for position, tool in enumerate(request.get("tools") or ()):
         if tool.get("defer_loading") and tool.get("name") not in found:
             continue
-        if tool.get("type") in (None, "custom"):
-            if tool["name"] in functions:
-                message = f"There is another tool with the name {tool['name'][:200]}."
-                raise invalid_value(message, f"tools[{position}].name")
+        searches = hosted and hosted_search.is_search(tool)
+        name = hosted_search.NAME if searches else tool.get("name")
+        is_offered = searches or tool.get("type") in (None, "custom")
+        if is_offered and name in functions:
+            message = f"There is another tool with the name {name[:200]}."
+            raise invalid_value(message, f"tools[{position}].name")
+        if is_offered and not searches:
             optional = not_null(tool, "description", "strict")
             function = {"name": tool["name"], "parameters": tool["input_schema"], **optional}
             functions[tool["name"]] = {"type": "function", "function": function, **_mark_of(tool, marks)}
-        elif hosted and hosted_search.is_search(tool):
-            functions.setdefault(hosted_search.NAME, hosted_search.FUNCTION)
+        elif searches:
+            functions[hosted_search.NAME] = hosted_search.FUNCTION
         else:
             ignored.append(tool.get("name") or tool["type"])
     if choice["type"] == "tool" and choice["name"] not in functions:

@@ -222,6 +222,9 @@ class _ToolSet:
         for place, item in enumerate(items):
             if item.get("type") == "additional_tools":
                 found += _placed(item["tools"], f"input[{place}].tools")
+        # A function of the caller with this name is the caller's.
+        own = [tool for tool, *_ in found if tool.get("name") == hosted_search.NAME and tool["type"] in OWN_TOOLS]
+        searches = searches and not own
         self._searches = [(tool, param) for tool, param, _ in found if searches and hosted_search.is_search(tool)]
         left_out = (tool["type"] for tool, *_ in found if not _runs_here(tool, searches))
         self.ignored = tuple(dict.fromkeys(left_out))
@@ -237,7 +240,7 @@ class _ToolSet:
             self._names[namespace, tool["name"]] = name
             self._chat[name] = {"type": "function", "function": {"name": name, **_function(tool)}}
         if self._searches:
-            self._chat.setdefault(hosted_search.NAME, hosted_search.FUNCTION)
+            self._chat[hosted_search.NAME] = hosted_search.FUNCTION
 
     def search_of(self, sent: dict[str, Any]) -> HostedSearch | None:
         """Return the hosted web search of the request, or None. Raises ApiError `invalid_value`."""
