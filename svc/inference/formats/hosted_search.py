@@ -1,6 +1,7 @@
 """Web search as a hosted tool of Responses and Messages, which becomes a function that the service runs."""
 
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -60,6 +61,11 @@ def is_wanted(body: dict[str, Any]) -> bool:
     items = body.get("input")
     later = [item for item in items if item.get("type") == "additional_tools"] if isinstance(items, list) else []
     return any(is_search(tool) for holder in (body, *later) for tool in holder.get("tools") or ())
+
+
+def of_tools(placed: Iterable[tuple[dict[str, Any], str]]) -> HostedSearch | None:
+    """Return what the first search of the tools with their places says, or None. Raises what `of_tool` does."""
+    return next((of_tool(tool, param) for tool, param in placed if is_search(tool)), None)
 
 
 def of_tool(tool: dict[str, Any], param: str) -> HostedSearch:

@@ -20,7 +20,6 @@ from svc.inference.chat_call import ChatCall
 from svc.inference.efforts import effort_of_budget
 from svc.inference.formats import hosted_search
 from svc.inference.formats.answer import Block, BlockWriter, typed_event
-from svc.inference.formats.hosted_search import HostedSearch
 from svc.inference.formats.messages_shape import FIELDS
 from svc.inference.formats.request import ChatMessages, Part, Translated, image_part, text_part
 from svc.inference.passed_fields import not_null
@@ -64,7 +63,8 @@ def translate(
     if wanted := output.get("format") or request.get("output_format"):
         schema = {"name": "answer", "schema": wanted["schema"], "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    search = _search_of(request) if searches else None
+    placed = ((tool, f"tools[{place}]") for place, tool in enumerate(request.get("tools") or ()))
+    search = hosted_search.of_tools(placed) if searches else None
     ignored_tools = _add_tools(request, body, marks, hosted=search is not None)
     # `display: omitted` changes nothing: some model servers need their reasoning back, and it is kept nowhere but in
     # the client.
@@ -91,13 +91,6 @@ def counted_tokens(request: dict[str, Any]) -> int:
 # --- tools
 
 
-def _search_of(request: dict[str, Any]) -> HostedSearch | None:
-    """Return the hosted web search of a request, or None."""
-    tools = request.get("tools") or ()
-    found = [(place, tool) for place, tool in enumerate(tools) if hosted_search.is_search(tool)]
-    return hosted_search.of_tool(found[0][1], f"tools[{found[0][0]}]") if found else None
-
-
 def _add_tools(request: dict[str, Any], body: dict[str, Any], marks: bool, *, hosted: bool) -> tuple[str, ...]:
     """Add the tools that a model can call to the chat request `body`. Return the names of the others.
 
@@ -112,19 +105,17 @@ def _add_tools(request: dict[str, Any], body: dict[str, Any], marks: bool, *, ho
         if tool.get("defer_loading") and tool.get("name") not in found:
             continue
         searches = hosted and hosted_search.is_search(tool)
-        name = hosted_search.NAME if searches else tool.get("name")
-        is_offered = searches or tool.get("type") in (None, "custom")
-        if is_offered and name in functions:
-            message = f"There is another tool with the name {name[:200]}."
-            raise invalid_value(message, f"tools[{position}].name")
-        if is_offered and not searches:
-            optional = not_null(tool, "description", "strict")
-            function = {"name": tool["name"], "parameters": tool["input_schema"], **optional}
-            functions[tool["name"]] = {"type": "function", "function": function, **_mark_of(tool, marks)}
-        elif searches:
-            functions[hosted_search.NAME] = hosted_search.FUNCTION
-        else:
+        if not searches and tool.get("type") not in (None, "custom"):
             ignored.append(tool.get("name") or tool["type"])
+            continue
+        name = hosted_search.NAME if searches else tool["name"]
+        if name in functions:
+            raise invalid_value(f"There is another tool with the name {name[:200]}.", f"tools[{position}].name")
+        if searches:
+            functions[name] = hosted_search.FUNCTION
+            continue
+        function = {"name": name, "parameters": tool["input_schema"], **not_null(tool, "description", "strict")}
+        functions[name] = {"type": "function", "function": function, **_mark_of(tool, marks)}
     if choice["type"] == "tool" and choice["name"] not in functions:
         message = f"tool_choice.name must be the name of a tool with an input_schema. {_HOSTED}"
         raise invalid_value(message, "tool_choice.name")

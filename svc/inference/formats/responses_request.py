@@ -244,9 +244,9 @@ class _ToolSet:
 
     def search_of(self, sent: dict[str, Any]) -> HostedSearch | None:
         """Return the hosted web search of the request, or None. Raises ApiError `invalid_value`."""
-        if not self._searches:
+        search = hosted_search.of_tools(self._searches)
+        if search is None:
             return None
-        search = hosted_search.of_tool(*self._searches[0])
         most_uses = min(search.most_uses, int(sent.get("max_tool_calls") or search.most_uses))
         with_sources = "web_search_call.action.sources" in sent.get("include", ())
         return search._replace(most_uses=most_uses, with_sources=with_sources)
