@@ -19,7 +19,7 @@ from svc.routes.tool_answers import AnswerMaker, body_of_rounds
 from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal
 from svc.server.web import Request, Response
-from svc.shapes import boolean, json_object, list_of, mapping, record, string
+from svc.shapes import boolean, json_object, list_of, mapping, one_of, record, string
 
 describes = partial(Operation, "Chat")
 HEADER = "x-service-tools"
@@ -32,7 +32,9 @@ _TOOL = json_object(
     price_micros=COUNT.about("The price of a call in micros.", 5000),
     source=string.about("`service`, or the name of the tool server that has it.", "service"),
 )
-_TOOL_LIST = json_object("ToolList", data=list_of(_TOOL), has_more=boolean.about("Always false.", False))
+_TOOL_LIST = json_object(
+    "ToolList", object=one_of("list"), data=list_of(_TOOL), has_more=boolean.about("Always false.", False)
+)
 _WITH_TOOLS = Refusal("invalid_value", "Send x-service-tools, or tools in the body, not both.", "tools")
 UNKNOWN_TOOL = Refusal("invalid_value", "There is no tool 'search'.", HEADER, "An unknown name.")
 TOOL_REFUSALS = [_WITH_TOOLS, UNKNOWN_TOOL]
@@ -49,7 +51,7 @@ class Decisions(NamedTuple):
 @describes("List the tools", answer=Answer("What the caller may use, in runs and in chats.", _TOOL_LIST))
 async def list_tools(request: Request, caller: Caller) -> object:
     offered = await offered_to(request.state, caller)
-    return {"data": [_shown(tool) for tool in offered.tools.values()], "has_more": False}
+    return {"object": "list", "data": [_shown(tool) for tool in offered.tools.values()], "has_more": False}
 
 
 def _shown(tool: AgentTool) -> dict[str, Any]:
