@@ -447,7 +447,7 @@ LISTS: dict[str, Make] = {
     "/billing/ledger": make_credit,
 }
 # They come in one page; that of the usage has 10,000 rows.
-ONE_PAGE = {"/v1/models", "/billing/usage", "/auth/oauth"}
+ONE_PAGE = {"/v1/models", "/v1/tools", "/billing/usage", "/auth/oauth"}
 # Its items are those of other lists, so tests/routes/test_memory.py tests its pages.
 OF_OTHER_LISTS = {"/user/memory"}
 
