@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -159,6 +160,10 @@ class Service:
         assert answer.status_code == 201, answer.text
         key: dict[str, Any] = answer.json()
         return key
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        """The log so far. Its thread writes a line up to 50 ms after the answer: `logged` waits for it."""
+        return list(map(orjson.loads, (self.config.data_dir.parent / "log").read_bytes().splitlines()))
 
 
 def bearer(token: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from tests.support.agent_runs import add_accounts
 from tests.support.pages import EXAMPLES
 from tests.support.people import command
 from tests.support.server import ROOT, RunningServer, running_server
+from tests.support.waiting import logged
 
 pytestmark = pytest.mark.needs("promtool", "prometheus")
 OPS = ROOT / "svc" / "static" / "ops"
@@ -93,7 +94,7 @@ async def test_calls_runs_faults_and_commits_are_counted(used: RunningServer) ->
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_first_log_line_has_the_version(used: RunningServer) -> None:
-    first = used.log_lines()[0]
+    first = (await logged(used.log_lines))[0]
     assert (first["event"], first["version"], first["base_url"]) == ("start", VERSION, used.base_url)
 
 

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -18,7 +17,7 @@ from tests.support.local_server import LocalServer, local_server
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows, watch
 from tests.support.people import command
-from tests.support.waiting import until
+from tests.support.waiting import logged, until
 
 ROOT = Path(__file__).parent.parent.parent
 SAID, OUTPUT_TOKENS = "Hello, ", 2
@@ -100,15 +99,6 @@ class Lab:
         """Return the tokens of each chat and run in the log, by their request ids."""
         lines = [line for line in self.server.log_lines() if "input_tokens" in line]
         return {(line["request_id"], line["input_tokens"], line["output_tokens"]) for line in lines}
-
-    async def lines_of(self, route: str) -> list[dict[str, Any]]:
-        """Return the log lines of a route, which are written after the answer."""
-
-        def found() -> list[dict[str, Any]]:
-            return [line for line in self.server.log_lines() if line.get("route") == route]
-
-        await until(found)
-        return found()
 
     def of_sessions(self) -> list[str]:
         return [name for name, call in SILENT.items() if call.of_session]
@@ -217,7 +207,7 @@ async def test_full_disk_charges_only_the_output_that_was_sent(lab: Lab) -> None
             assert not answer.is_stream or (answer.is_ended and answer.text == "Hello, world!"), name
             assert answer.error in ("storage_unavailable", "server_error", "overloaded_error") and not answer.ends, name
     await lab.charged("disk", WAITING, produced_tokens=5)
-    (line,) = await lab.lines_of(RUN)
+    (line,) = await logged(lab.server.log_lines, route=RUN)
     assert (line["code"], line["cause"]) == ("storage_unavailable", "SQLITE_IOERR_WRITE") and "error" not in line
 
 

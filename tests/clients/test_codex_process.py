@@ -10,6 +10,7 @@ from tests.clients.conftest import CALL_MICROS, Lab, Services
 from tests.support.clients import environment, needed, npm_packages, run
 from tests.support.model_media import PNG
 from tests.support.people import another_person
+from tests.support.waiting import logged
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
 
@@ -159,7 +160,8 @@ async def test_codex_goes_on_after_an_image_that_the_model_cannot_read(lab: Lab,
 
 async def test_codex_falls_back_from_a_web_socket_at_once(lab: Lab, tmp_path: Path) -> None:
     settings = "supports_websockets = true\n"
-    asked_before = len(lab.server.log_lines())
     assert (await codex(lab, tmp_path, "builtin/script", "say Hello.", settings=settings))[0] == "Hello."
-    lines = [line for line in lab.server.log_lines()[asked_before:] if line.get("route") == "/v1/responses"]
+    async with lab.server.client(headers=lab.person.headers) as client:
+        account = (await client.get("/user/me")).json()["id"]
+    lines = await logged(lab.server.log_lines, 2, account=account, route="/v1/responses")
     assert [(line["method"], line["status"]) for line in lines] == [("GET", 426), ("POST", 200)]

@@ -19,7 +19,7 @@ from tests.support.cases import each
 from tests.support.local_server import LocalServer, local_server
 from tests.support.model_server import ModelServer
 from tests.support.money import most_tokens, rows
-from tests.support.waiting import run_ready, until
+from tests.support.waiting import logged, run_ready, until
 
 COMPLETIONS = "/v1/chat/completions"
 MODELS = (
@@ -69,16 +69,6 @@ class Lab:
     upstream: ModelServer
     person: Account
     client: httpx.AsyncClient
-
-    async def line_of(self, route: str) -> dict[str, Any]:
-        """Return the one log line of a request to this route; it may come after the answer."""
-
-        def found() -> list[dict[str, Any]]:
-            return [line for line in self.server.log_lines() if line.get("route") == route]
-
-        await until(found)
-        (line,) = found()
-        return line
 
     def body(self, model: str, **fields: Any) -> dict[str, Any]:
         return {"model": f"lab/{model}", "messages": [{"role": "user", "content": "hi"}], **fields}
@@ -262,7 +252,7 @@ async def test_error_in_mid_stream_keeps_its_message(lab: Lab, model: str) -> No
         "/v1/agents/run", json={"model": f"lab/{model}", "goal": "hi"}, headers=lab.person.headers
     )
     assert "exceeds the context size" in events(run)[-1]["error"]["message"]
-    line = await lab.line_of(COMPLETIONS)
+    (line,) = await logged(lab.server.log_lines, route=COMPLETIONS)
     assert line["upstream_status"] == 400 and "exceeds the context size" in line["upstream_error"]
 
 
@@ -271,5 +261,5 @@ async def test_fault_of_the_configuration_is_logged_and_not_retried(lab: Lab, st
     answer = await lab.chat(f"status-{status}")
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "false")
     assert "on_command" not in answer.text and "asked for it" not in answer.text
-    line = await lab.line_of(COMPLETIONS)
+    (line,) = await logged(lab.server.log_lines, route=COMPLETIONS)
     assert (line["upstream_status"], line["upstream_error"]) == (status, "the … asked for it")

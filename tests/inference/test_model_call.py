@@ -34,7 +34,7 @@ from tests.support.full_disk import full_disk
 from tests.support.model_answers import Wanted
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, most_tokens, rows, watch
-from tests.support.waiting import run_ready, until
+from tests.support.waiting import logged, run_ready, until
 
 COMPLETIONS, RUN = "/v1/chat/completions", "/v1/agents/run"
 # Micros per token in and out, times a million, by what follows the `+` in a model's name.
@@ -160,10 +160,6 @@ class Lab:
         """Every amount that was ever held."""
         query = "SELECT amount_micros FROM witness_holds WHERE account_id = ? ORDER BY id"
         return [micros for (micros,) in rows(self.database, query, person.account_id)]
-
-    def log_lines(self, route: str) -> list[dict[str, Any]]:
-        log = (self.service.config.data_dir.parent / "log").read_bytes().splitlines()
-        return [line for line in map(orjson.loads, log) if line.get("route") == route]
 
 
 class Script:
@@ -433,8 +429,7 @@ async def test_a_debit_names_model_tokens_request_and_key(lab: Lab, stream: bool
         "request_id": answer.headers["x-request-id"],
         "key_id": person.key_id if by_key else None,
     }
-    await until(lambda: lab.log_lines(COMPLETIONS))
-    (line,) = lab.log_lines(COMPLETIONS)
+    (line,) = await logged(lab.service.log_lines, route=COMPLETIONS)
     assert (line["cost_micros"], line["input_tokens"], line["output_tokens"]) == (
         17,
         7,
@@ -657,8 +652,7 @@ async def test_cost_above_the_hold_is_counted_as_overrun(lab: Lab, stream: bool)
     assert (await lab.chat(person, "lab/ok", stream, max_tokens=100)).status_code == 200
     hold = hello_hold(stream)
     assert await lab.balance(person) == 1_000 - hold
-    await until(lambda: lab.log_lines(COMPLETIONS))
-    (line,) = lab.log_lines(COMPLETIONS)
+    (line,) = await logged(lab.service.log_lines, route=COMPLETIONS)
     assert (line["cost_micros"], line["overrun_micros"]) == (hold, 2_005 - hold)
 
 

@@ -15,7 +15,7 @@ from tests.support.cases import each, named
 from tests.support.local_server import LocalServer, local_server
 from tests.support.model_server import ModelServer
 from tests.support.people import Person, another_person
-from tests.support.waiting import until
+from tests.support.waiting import logged, until
 
 COMPLETIONS = "/v1/chat/completions"
 MODELS = (
@@ -224,13 +224,7 @@ async def test_fallback_answers_under_the_requested_name(lab: Lab) -> None:
 
 async def line_of(lab: Lab, answer: httpx.Response) -> dict[str, Any]:
     """The log line of the request whose id the client has."""
-
-    def found() -> list[dict[str, Any]]:
-        own = answer.headers["x-request-id"]
-        return [line for line in lab.server.log_lines() if line.get("request_id") == own]
-
-    await until(found)
-    return found()[-1]
+    return (await logged(lab.server.log_lines, request_id=answer.headers["x-request-id"]))[-1]
 
 
 async def test_log_names_the_model_that_was_asked_the_one_that_answered_and_why(lab: Lab) -> None:

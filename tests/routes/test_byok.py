@@ -19,7 +19,7 @@ from tests.support.byok import KEY, Names, add_provider, http_answer, raw_server
 from tests.support.cases import each
 from tests.support.format_server import FormatServer
 from tests.support.model_server import ModelServer
-from tests.support.waiting import until
+from tests.support.waiting import logged, until
 from tests.support.wire import listening
 
 COMPLETIONS = "/v1/chat/completions"
@@ -228,12 +228,10 @@ async def test_provider_headers_are_not_returned(service: Service) -> None:
 async def test_log_and_records_have_the_model_but_not_the_key(own: Own, tmp_path: Path) -> None:
     await own.chat("mine/ok", messages=[{"role": "user", "content": "a private matter"}])
     await own.chat("mine/quote-key")
-    log = tmp_path / "log"
-    await until(lambda: log.read_text().count(COMPLETIONS) == 2)
-    lines = [line for line in map(orjson.loads, log.read_text().splitlines()) if line.get("route") == COMPLETIONS]
+    lines = await logged(own.service.log_lines, 2, route=COMPLETIONS)
     assert [line["model"] for line in lines] == ["mine/ok", "mine/quote-key"] and lines[0]["input_tokens"] == 7
     for secret in (KEY, "private matter", own.upstream.base_url):
-        assert secret not in log.read_text()
+        assert secret not in (tmp_path / "log").read_text()
 
 
 # --- which models there are

@@ -17,7 +17,7 @@ from tests.support.answers import assert_error
 from tests.support.cases import each
 from tests.support.late_imports import import_late
 from tests.support.responses import checked_events, checked_response
-from tests.support.waiting import run_ready, until
+from tests.support.waiting import logged, run_ready, until
 
 RESPONSES, COMPLETIONS = "/v1/responses", "/v1/chat/completions"
 TOOL = {"type": "function", "name": "calculate", "parameters": {"type": "object"}, "strict": False}
@@ -175,10 +175,8 @@ async def test_responses_cost_the_same_as_chat(lab: Lab, stream: bool, model: st
         assert [usage[name] for name in ("prompt_tokens", "completion_tokens")] == [
             response["usage"][name] for name in ("input_tokens", "output_tokens")
         ]
-    async with asyncio.timeout(10):
-        while not (lab.log_lines(COMPLETIONS) and lab.log_lines(RESPONSES)):
-            await asyncio.sleep(0.05)
-    (line,), (other,) = lab.log_lines(COMPLETIONS), lab.log_lines(RESPONSES)
+    (line,) = await logged(lab.service.log_lines, route=COMPLETIONS)
+    (other,) = await logged(lab.service.log_lines, route=RESPONSES)
     assert {name: line[name] for name in ("input_tokens", "output_tokens", "cost_micros", "model")} == {
         name: other[name] for name in ("input_tokens", "output_tokens", "cost_micros", "model")
     }

@@ -7,7 +7,6 @@ Tests of connections, disconnects and streams use it, because it starts in a few
 import asyncio
 import contextlib
 import dataclasses
-import json
 import shutil
 import sqlite3
 import time
@@ -57,7 +56,7 @@ class LocalServer:
         return self._reader.execute(query, values).fetchall()
 
     def log_lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log().splitlines()]
+        return self.service.log_lines()
 
     def log(self) -> str:
         return (self.data_dir.parent / "log").read_text()

@@ -92,7 +92,7 @@ class RunningServer:
         return (self._folder / "stderr").read_text()
 
     def log_lines(self) -> list[dict[str, Any]]:
-        """The log so far; fails when a line is no JSON object."""
+        """The log so far; fails when a line is no JSON object. A line comes after its answer: `logged` waits for it."""
         lines = [json.loads(line) for line in self.stderr().splitlines()]
         assert all(isinstance(line, dict) for line in lines)
         return lines
