@@ -166,6 +166,7 @@ ROUTES = [
     ("GET", "/artifacts/{artifact_id}/content", linked(artifacts.get_artifact_content)),
     ("PUT", "/artifacts/{artifact_id}/content", signed_in(artifacts.replace_artifact_content)),
     ("GET", "/artifacts/{artifact_id}/text", signed_in(artifacts.get_artifact_text)),
+    ("GET", "/artifacts/{artifact_id}/passages", signed_in(project_files.list_artifact_passages)),
     ("GET", "/conversations", signed_in(conversations.list_conversations)),
     ("POST", "/conversations", signed_in(conversations.create_conversation)),
     ("GET", "/conversations/{conversation_id}", signed_in(conversations.get_conversation)),

@@ -253,7 +253,32 @@ _OF_ACCOUNT = "SELECT account_id, id FROM file_texts WHERE account_id = ? LIMIT 
 delete_texts_some = partial(delete_found, _OF_ACCOUNT, _delete_slice)
 
 
-# --- what tools read
+# --- what people and tools read
+
+
+def passages_near(
+    conn: sqlite3.Connection, account_id: str, artifact_id: str, line: int | None, offset: int | None, limit: int
+) -> dict[str, Any]:
+    """Return passages of a file from `offset` on, or those around `line`. Raises ApiError `not_found`."""
+    query = """
+        SELECT text_id FROM project_files WHERE account_id = ? AND artifact_id = ? AND status = 'ready' LIMIT 1
+    """
+    row = conn.execute(query, (account_id, artifact_id)).fetchone()
+    if row is None:
+        raise not_read()
+    of_text = "FROM file_passages WHERE account_id = ? AND text_id = ?"
+    text = (account_id, row["text_id"])
+    if offset is None:
+        before = conn.execute(f"SELECT count(*) {of_text} AND to_line < ?", (*text, line)).fetchone()[0]
+        offset = max(0, before - limit // 2)
+    total = conn.execute(f"SELECT count(*) {of_text}", text).fetchone()[0]
+    columns = "page, from_line, to_line, text"
+    rows = conn.execute(f"SELECT {columns} {of_text} ORDER BY number LIMIT ? OFFSET ?", (*text, limit, offset))
+    return {"data": [dict(row) for row in rows], "offset": offset, "total": total}
+
+
+def not_read() -> ApiError:
+    return ApiError("not_found", "No project has the text of this artifact.")
 
 
 def text_lines(

@@ -1,13 +1,14 @@
 """The files of projects, whose text chats and runs may use."""
 
+import re
 from functools import partial
 
 from svc.content import project_files
-from svc.routes.schemas.common import COUNT, NO_ROOM, TIMESTAMP, id_of
+from svc.routes.schemas.common import COUNT, NO_ROOM, TIMESTAMP, WRONG_PARAMETER, id_of
 from svc.server.guards import Caller
-from svc.server.interface import Answer, Operation, Refusal
+from svc.server.interface import Answer, Operation, Parameter, Refusal
 from svc.server.web import Request, Response, reply
-from svc.shapes import boolean, json_object, list_of, nullable, one_of, string
+from svc.shapes import boolean, integer, json_object, list_of, nullable, one_of, string
 
 describes = partial(Operation, "Projects")
 _FILE = json_object(
@@ -25,6 +26,23 @@ _FILE = json_object(
     created_at=TIMESTAMP,
 )
 _LIST = json_object("ProjectFileList", data=list_of(_FILE), has_more=boolean.about("Always false.", False))
+_PASSAGES = json_object(
+    "PassageList",
+    data=list_of(
+        json_object(
+            "Passage",
+            page=nullable(COUNT).about("Its page or slide.", 3),
+            from_line=COUNT.about("Its first line in the text of the file, from 1.", 41),
+            to_line=COUNT.about("Its last line.", 58),
+            text="The night train leaves at 22:40.",
+        )
+    ),
+    offset=COUNT.about("How many passages come before these.", 20),
+    total=COUNT.about("The passages of the file.", 320),
+)
+_PASSAGES_AT_ONCE = 40
+_LINE = Parameter("line", "The line that the passages surround.", integer(1, 99_999_999), 42, default="1")
+_OFFSET = Parameter("offset", "Instead of `line`: the number of passages to leave out.", integer(0, 99_999_999), 60)
 _NO_ARTIFACT = Refusal("not_found", "There is no such artifact.", "artifact_id")
 _TOO_MANY = Refusal(
     "PAYLOAD_TOO_LARGE", f"This project has {project_files.MOST_FILES} files, the maximum. Remove some first."
@@ -55,3 +73,22 @@ async def list_project_files(request: Request, caller: Caller, project_id: str) 
 @describes("Remove a file from a project", "The artifact stays.", answer=Answer("The file is removed."))
 async def remove_project_file(request: Request, caller: Caller, project_id: str, artifact_id: str) -> None:
     await request.state.db.write(project_files.remove_file, caller.id, project_id, artifact_id)
+
+
+@describes(
+    "Show the passages of a file",
+    f"The text of a file of a project, as chats and runs find and cite it: {_PASSAGES_AT_ONCE} passages at once.",
+    parameters=[_LINE, _OFFSET],
+    answer=Answer("Passages that follow one another.", _PASSAGES),
+    errors=[Refusal("not_found", str(project_files.not_read())), WRONG_PARAMETER],
+)
+async def list_artifact_passages(request: Request, caller: Caller, artifact_id: str) -> object:
+    place = (_number(request, _LINE), _number(request, _OFFSET), _PASSAGES_AT_ONCE)
+    return await request.state.db.heavy_read(project_files.passages_near, caller.id, artifact_id, *place)
+
+
+def _number(request: Request, parameter: Parameter) -> int | None:
+    """Return an integer of the query. Raises ApiError `invalid_value`."""
+    sent = request.query_params.get(parameter.name, parameter.default)
+    value = int(sent) if sent and re.fullmatch("[0-9]{1,8}", sent) else sent
+    return None if value is None else int(parameter.shape.check(value, parameter.name))

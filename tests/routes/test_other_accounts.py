@@ -288,7 +288,8 @@ async def test_own_object_is_found(service: Service, mine: Person) -> None:
     """Else the test above would prove nothing."""
     order = ("GET", "PUT", "POST", "PATCH", "DELETE")
     for method, path, place, kind in sorted(PLACES, key=lambda entry: order.index(entry[0])):
-        if path.endswith(("/test", "/stream")):  # a provider that is not there, and an answer that is not in progress
+        # a provider that is not there, an answer that is not in progress, an artifact that no project has read
+        if path.endswith(("/test", "/stream", "/passages")):
             continue
         answer = await send(service, mine, method, path, place, mine.own[kind])
         assert answer.status_code not in (400, 404), f"{method} {path}, {place}: {answer.text}"

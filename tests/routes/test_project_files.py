@@ -172,6 +172,32 @@ async def test_chat_of_a_project_has_the_tools_and_its_quotations_are_checked(se
     assert elsewhere.status_code == 200 and "service" not in elsewhere.json()
 
 
+async def test_passages_of_a_file_surround_a_line_and_are_its_whole_text(service: Service) -> None:
+    headers, other = await service.bearer(), await service.bearer()
+    text = "\n".join(f"Line {number} of a long report. " + "word " * 150 for number in range(1, 101))
+    artifact_id = await artifact(service, headers, text.encode())
+    path = f"/artifacts/{artifact_id}/passages"
+    unread = await service.client.get(path, headers=headers)
+    assert (unread.status_code, unread.json()["error"]["code"]) == (404, "not_found")
+    await add(service, headers, await project_of(service, headers), artifact_id)
+    near = (await service.client.get(f"{path}?line=60", headers=headers)).json()
+    assert (near["offset"], near["total"], len(near["data"])) == (39, 100, 40)
+    assert near["data"][20] == {"page": None, "from_line": 60, "to_line": 60, "text": text.split("\n")[59]}
+    assert (await service.client.get(path, headers=headers)).json()["offset"] == 0
+    parts: list[str] = []
+    for offset in (0, 40, 80):
+        part = (await service.client.get(f"{path}?offset={offset}&line=7", headers=headers)).json()
+        assert part["offset"] == offset
+        parts += [passage["text"] for passage in part["data"]]
+    assert "\n".join(parts) == text
+    after = (await service.client.get(f"{path}?offset=100", headers=headers)).json()
+    assert after == {"data": [], "offset": 100, "total": 100}
+    for wrong in ("line=0", "line=x", "line=", "offset=-1", "offset=1.5", "line=999999999"):
+        refused = await service.client.get(f"{path}?{wrong}", headers=headers)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_value"), wrong
+    assert (await service.client.get(path, headers=other)).status_code == 404
+
+
 async def test_files_of_another_account_are_not_found(service: Service) -> None:
     headers, other = await service.bearer(), await service.bearer()
     project_id, artifact_id = await project_of(service, headers), await artifact(service, headers, TRAIN.encode())
