@@ -71,7 +71,7 @@ def sentences(text: str) -> list[str]:
 
 
 def script_texts(code: str) -> list[str]:
-    """Return the strings of a texts.js, with a word for each inserted value."""
+    """Return the strings of a file of texts, with a word for each inserted value."""
     found = re.findall(r'"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`', re.sub(r"^\s*//.*$", "", code, flags=re.MULTILINE))
     return [re.sub(r"\$\{[^}]*\}", "7", one or other) for one, other in found]
 
@@ -96,7 +96,7 @@ def checked() -> Iterator[tuple[str, list[str]]]:
     """Yield the files with prose, and the interface document, each with its sentences."""
     yield "/openapi.json", [*dict.fromkeys(sentence for text in described(DOCUMENT) for sentence in sentences(text))]
     for name in files():
-        if name.endswith((".md", ".py", "/texts.js")):
+        if name.endswith((".md", ".py")) or "/texts/en/" in name:
             yield name, [sentence for text in texts(name) for sentence in sentences(text)]
 
 

@@ -1,16 +1,19 @@
-"""One script with the modules of the web application's first view: a browser loads it in one request instead of 35.
+"""Two scripts with the modules of the web application's first view: a browser loads them in two requests instead of 45.
+One has the texts, in one language, and the other has all else.
 
 Each module becomes a function with its own names, after the modules that it imports. The import map of the page directs
-the modules' addresses to this script, so that modules which are loaded later share them.
+the modules' addresses to these scripts, so that modules which are loaded later share them.
 """
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import orjson
 
 SCRIPT = "first.js"
+ENTRY = "app/main.js"
+TEXTS = "app/texts/en/"  # the folder of one language, which the import map replaces by another
 # Modules that are imported by name.
 _NAMED = {
     "preact": "vendor/preact/preact.mjs",
@@ -30,27 +33,34 @@ _EXPORT = re.compile(
 )
 # Lines that are comments: a tenth of the script on the wire. Those of libraries, which have their licences, stay.
 _COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*(?:[^*]|\*(?!/))*\*/[ \t]*)\n", re.MULTILINE)
+# A thirtieth of the script on the wire. No text but HTML has lines with indentation.
+_INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 _LATER = re.compile(r'\bimport\("(\.[^"]+)"\)')
 
 
-class FirstView:
-    """`script` runs the module `entry` and contains the modules `paths`. `sources`: every module by its path."""
+def texts_script(language: str) -> str:
+    return f"texts.{language}.js"
 
-    def __init__(self, sources: Mapping[str, str], entry: str = "app/main.js") -> None:
-        self._sources = sources
+
+class Joined:
+    """`script` runs the module `entry` and contains the modules `paths` but for those `outside`, which it imports.
+
+    `sources` are all modules by their paths.
+    """
+
+    def __init__(self, sources: Mapping[str, str], entry: str, outside: Collection[str] = ()) -> None:
+        self._sources, self._outside = sources, outside
         self.paths: list[str] = []  # each after those that it imports
         self._functions: list[str] = []
         self._add(entry)
         self.script = "".join([*self._functions, *self._exports()])
         del self._sources, self._functions  # 2 MB
 
-    def import_map(self, folder: str) -> bytes:
-        """Return the page's import map. `folder`: the address of the sources."""
-        paths = _NAMED | {folder + path: path for path in self.paths if path.startswith("app/")}
-        contained = dict.fromkeys(self.paths, SCRIPT)
-        return orjson.dumps({"imports": {name: folder + contained.get(path, path) for name, path in paths.items()}})
-
     def _add(self, path: str) -> None:
+        if path in self._outside:
+            self._functions.append(f'import * as module{len(self.paths)} from "./{path}";\n')
+            self.paths.append(path)
+            return
         given: list[str] = []
 
         def take(match: re.Match[str]) -> str:
@@ -67,7 +77,7 @@ class FirstView:
             return "const whole = " if default else ""
 
         module = self._sources[path]
-        module = module if path.startswith("vendor/") else _COMMENT.sub("", module)
+        module = module if path.startswith("vendor/") else _INDENT.sub("", _COMMENT.sub("", module))
         text = _EXPORT.sub(give, _IMPORT.sub(take, module))
         text = _LATER.sub(lambda match: f'import("./{_path_of(match[1], path)}")', text)
         self._functions.append(
@@ -87,9 +97,30 @@ class FirstView:
         for path in self._sources.keys() - shared.keys():
             for _, names, specifier in _IMPORT.findall(self._sources[path]):
                 shared.get(_path_of(specifier, path), set()).update(re.findall(r"(\w+)(?: as \w+)?", names))
-        named = enumerate(", ".join(sorted(names)) for names in shared.values())
+        named = enumerate("" if path in self._outside else ", ".join(sorted(names)) for path, names in shared.items())
         return [f"export const {{{names}}} = module{number};\n" for number, names in named if names]
 
 
 def _path_of(specifier: str, importer: str) -> str:
     return _NAMED.get(specifier) or posixpath.normpath(posixpath.join(posixpath.dirname(importer), specifier))
+
+
+class FirstView:
+    """The script of the first view and, by language, that of its texts. `sources`: every module by its path."""
+
+    def __init__(self, sources: Mapping[str, str], languages: Iterable[str]) -> None:
+        entry = f"{TEXTS}first.js"
+        chosen = {name: sources[entry.replace("/en/", f"/{name}/")] for name in languages}
+        texts = {name: Joined({**sources, entry: text}, entry) for name, text in chosen.items()}
+        joined = Joined(sources, ENTRY, texts["en"].paths)
+        self._paths, self._of_texts = joined.paths, texts["en"].paths
+        self.scripts = {SCRIPT: joined.script} | {texts_script(name): one.script for name, one in texts.items()}
+
+    def import_map(self, folder: str, language: str) -> bytes:
+        """Return the import map of a page in `language`. `folder`: the address of the sources."""
+        own = TEXTS.replace("/en/", f"/{language}/")
+        contained = dict.fromkeys(self._paths, SCRIPT) | dict.fromkeys(self._of_texts, texts_script(language))
+        paths = {folder + path: path for path in contained if path.startswith("app/")}
+        paths |= {folder + path.replace(TEXTS, own): path for path in self._of_texts} | {folder + TEXTS: own}
+        named = _NAMED | paths
+        return orjson.dumps({"imports": {name: folder + contained.get(path, path) for name, path in named.items()}})

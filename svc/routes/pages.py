@@ -135,13 +135,13 @@ def files() -> dict[str, File]:
     """
     found = (path for path in sorted(STATIC.rglob("*")) if path.suffix in _TYPES and path.is_file())
     served = {path.relative_to(STATIC).as_posix(): File(path.read_bytes(), path.suffix) for path in found}
-    return served | {page_script.SCRIPT: File(_first_view().script.encode(), ".js")}
+    return served | {name: File(text.encode(), ".js") for name, text in _first_view().scripts.items()}
 
 
 @functools.cache
 def _first_view() -> page_script.FirstView:
     scripts = (path for folder in ("app", "vendor") for path in (STATIC / folder).rglob("*.*js"))
-    return page_script.FirstView({path.relative_to(STATIC).as_posix(): path.read_text() for path in scripts})
+    return page_script.FirstView({path.relative_to(STATIC).as_posix(): path.read_text() for path in scripts}, ["en"])
 
 
 @functools.cache
@@ -166,7 +166,7 @@ def _page(name: str, *, passwords: bool, sign_up_open: bool, sends_mail: bool) -
     values = {
         "release": release(),
         "limits": orjson.dumps(limits).decode(),
-        "imports": _first_view().import_map(f"/static/{release()}/").decode(),
+        "imports": _first_view().import_map(f"/static/{release()}/", "en").decode(),
         "password_length": limits["sign_up"]["password"]["minlength"],
         "session_hours": limits["session_hours"],
         "passwords": "on" if passwords else "off",

@@ -131,7 +131,7 @@ async def test_first_goal_is_reached_or_refused_and_nothing_is_claimed(
 
 
 def test_refusal_leads_to_the_card_of_the_page_and_to_the_endpoint() -> None:
-    (title,) = re.findall('connectTitle: ("Connect a.*"),', (STATIC / "app" / "texts.js").read_text())
+    (title,) = re.findall('connectTitle: ("Connect a.*"),', (STATIC / "app" / "texts" / "en" / "first.js").read_text())
     assert title in REFERRAL and "POST /user/providers (see /docs)" in REFERRAL
     assert {("POST", "/user/providers"), ("GET", "/docs")} <= {route[:2] for route in ROUTES}
 

@@ -10,7 +10,7 @@ import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
 import { Picture } from "./picture.js";
 import { link } from "./router.js";
-import { texts } from "./texts.js";
+import { texts } from "./texts/en/artifacts.js";
 
 const t = texts.artifacts;
 const SHOWN_BYTES = 300_000;

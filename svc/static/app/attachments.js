@@ -5,7 +5,7 @@ import { contentOf, split } from "./content.js";
 import { number } from "./format.js";
 import { TYPES, picture, storedPicture } from "./pictures.js";
 import { texts } from "./texts.js";
-import { temporaryTexts } from "./views/texts.js";
+import { temporaryTexts } from "./texts/en/views.js";
 
 const t = texts.chat;
 const MOST_PICTURES = 4;

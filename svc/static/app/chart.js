@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { cost, date } from "./format.js";
 import { html } from "./html.js";
-import { texts } from "./texts.js";
+import { texts } from "./texts/en/wallet.js";
 
 const t = texts.wallet;
 const WIDTH = 720,

@@ -1,6 +1,8 @@
 // Format numbers, money and times.
 
-const LOCALE = document.documentElement.lang;
+import { LOCALE, number } from "./texts/locale.js";
+export { number };
+
 const dollars = (least, most) =>
   new Intl.NumberFormat(LOCALE, {
     style: "currency",
@@ -15,7 +17,6 @@ const rough = new Intl.NumberFormat(LOCALE, {
   currency: "USD",
   maximumSignificantDigits: 2,
 });
-const plain = new Intl.NumberFormat(LOCALE);
 const short = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumFractionDigits: 1 });
 const day = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium" });
 const wholeDay = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeZone: "UTC" });
@@ -29,7 +30,6 @@ export const balance = (micros) => whole.format(Math.floor(micros / 10_000) / 10
 export const cost = (micros) => fine.format(micros / 1_000_000);
 /** Format micros as an estimate with two digits: $0.0021. */
 export const estimate = (micros) => rough.format(micros / 1_000_000);
-export const number = (value) => plain.format(value);
 /** 1,234,567 -> 1.2M */
 export const compact = (value) => short.format(value);
 

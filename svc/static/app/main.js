@@ -11,6 +11,7 @@ import { texts } from "./texts.js";
 import Shell from "./shell.js";
 import Chat from "./views/chat.js";
 import "./state.js";
+import "./identity-providers.js"; // smaller here than as a file of the sign-in form and the settings
 
 /**
  * The module of each view but the chat. Its default export is a component that gets `path` (the rest of the
@@ -87,9 +88,9 @@ async function takeFragment() {
   if (!["code", "error", "linked"].some((name) => said.has(name))) return;
   go(sessionStorage.getItem(RETURN) ?? "#/chat", { replace: true });
   sessionStorage.removeItem(RETURN);
-  if (said.has("linked")) return void toast(texts.signIn.linked, { kind: "good" });
+  const { linked, trouble: known } = (await import("./texts/en/sign-in.js")).texts.signIn;
+  if (said.has("linked")) return void toast(linked, { kind: "good" });
   const code = said.get("error");
-  const known = texts.signIn.trouble;
   if (code) return tellTrouble(`${Object.hasOwn(known, code) ? known[code] : known.other} (${code})`);
   try {
     signedIn(await api.auth.changeCode(said.get("code")));

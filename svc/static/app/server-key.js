@@ -2,7 +2,7 @@
 import { Field } from "./components.js";
 import { html } from "./html.js";
 import { limits } from "./limits.js";
-import { texts } from "./texts.js";
+import { texts } from "./texts/en/providers.js";
 
 const t = texts.providers;
 

@@ -4,7 +4,7 @@ import { api, session, signOut, signedIn } from "./api.js";
 import { Button, Dialog, Failed, Field } from "./components.js";
 import { html } from "./html.js";
 import { limits } from "./limits.js";
-import { texts } from "./texts.js";
+import { texts } from "./texts/en/sign-in.js";
 import { IdentityProviders } from "./identity-providers.js";
 
 const t = texts.signIn;

@@ -7,7 +7,7 @@ import { html } from "./html.js";
 import { IdentityProviders } from "./identity-providers.js";
 import { limits } from "./limits.js";
 import { me, pagedList, resource, settings } from "./state.js";
-import { texts } from "./texts.js";
+import { texts } from "./texts/en/settings.js";
 
 const t = texts.settings;
 const identities = pagedList(api.user.identities);

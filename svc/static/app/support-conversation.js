@@ -5,7 +5,7 @@ import { Button, confirm, Failed, Field, Loading, Time, toast } from "./componen
 import { html } from "./html.js";
 import { limits } from "./limits.js";
 import { usePolling } from "./polling.js";
-import { texts } from "./texts.js";
+import { texts } from "./texts/en/support.js";
 
 const t = texts.support;
 const LOOK_AGAIN_MS = 5000;

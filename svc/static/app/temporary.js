@@ -9,7 +9,7 @@ import { answerOf, newLive, writerOf } from "./live.js";
 import { sendNext } from "./queue.js";
 import { wallet } from "./state.js";
 import { toolsHeader } from "./tools.js";
-import { temporaryTexts } from "./views/texts.js";
+import { temporaryTexts } from "./texts/en/views.js";
 
 const ENDINGS = ["stop", "length", "content_filter", "tool_calls"];
 let kept = null; // while other views are shown

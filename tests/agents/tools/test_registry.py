@@ -43,9 +43,9 @@ def test_every_tool_is_named_in_the_documentation_and_in_the_web_application() -
     documented = {(name, row[1].rstrip(" |")) for row in rows for name in re.findall(r"`(\w+)`", row[0])}
     missing = documented ^ {(name, AVAILABLE[tool.needs]) for name, tool in TOOLS.items()}
     assert missing == set(), "the table of tools in svc/OPERATING.md has each tool where it is available"
-    (labels,) = re.findall(r"toolNames: \{(.*?)\}", (ROOT / "svc/static/app/tools/texts.js").read_text(), re.DOTALL)
+    (labels,) = re.findall(r"toolNames: \{(.*?)\}", (ROOT / "svc/static/app/texts/en/tools.js").read_text(), re.DOTALL)
     assert set(re.findall(r"(\w+):", labels)) ^ TOOLS.keys() == set(), (
-        "toolNames of svc/static/app/tools/texts.js has each tool"
+        "toolNames of svc/static/app/texts/en/tools.js has each tool"
     )
 
 

@@ -6,9 +6,9 @@ import { saveFile } from "../files.js";
 import { html } from "../html.js";
 import { link } from "../router.js";
 import { me, pagedList } from "../state.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/wallet.js";
 import { administration } from "./api.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.audit;
 const names = signal(/** @type {Record<string, string>} */ ({})); // addresses of administrators by id

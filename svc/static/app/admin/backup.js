@@ -4,7 +4,7 @@ import { Button, Failed, Notice, Progress, Time } from "../components.js";
 import { bytes } from "../format.js";
 import { html } from "../html.js";
 import { administration } from "./api.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.backup;
 

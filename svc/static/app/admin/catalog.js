@@ -8,7 +8,7 @@ import { html } from "../html.js";
 import { resource } from "../state.js";
 import { administration } from "./api.js";
 import { Table } from "./table.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.catalog;
 const catalog = resource(administration.catalog);

@@ -6,9 +6,9 @@ import { usePolling } from "../polling.js";
 import { link } from "../router.js";
 import { pagedList, remembered } from "../state.js";
 import { SupportConversation } from "../support-conversation.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/support.js";
 import { administration } from "./api.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.support;
 const PAGE = 50;

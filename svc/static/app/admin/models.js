@@ -7,7 +7,7 @@ import { usePolling } from "../polling.js";
 import { resource } from "../state.js";
 import { administration } from "./api.js";
 import { Table } from "./table.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.models,
   EVERY_MS = 1000;

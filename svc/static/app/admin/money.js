@@ -6,7 +6,7 @@ import { html } from "../html.js";
 import { limits } from "../limits.js";
 import { texts } from "../texts.js";
 import { administration } from "./api.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.money;
 const MICROS = 1_000_000;

@@ -2,9 +2,9 @@
 import { Button, CopyButton, Dialog, Notice } from "../components.js";
 import { html } from "../html.js";
 import { resource } from "../state.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/keys.js";
 import { administration } from "./api.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.users;
 const AUTO = "auto";

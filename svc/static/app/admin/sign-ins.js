@@ -6,10 +6,10 @@ import { saveFile } from "../files.js";
 import { html } from "../html.js";
 import { link } from "../router.js";
 import { pagedList } from "../state.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/wallet.js";
 import { administration } from "./api.js";
 import { PagedTable } from "./table.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.signIns;
 const code = signal("");

@@ -7,11 +7,11 @@ import { saveFile } from "../files.js";
 import { compact, date, number } from "../format.js";
 import { html } from "../html.js";
 import { resource } from "../state.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/wallet.js";
 import { administration } from "./api.js";
 import { monthName, months } from "./months.js";
 import { Table } from "./table.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.spend;
 const MOST_ROWS = 200; // drawn at once; the CSV file has all

@@ -7,7 +7,7 @@ import { resource } from "../state.js";
 import { administration } from "./api.js";
 import { Backup } from "./backup.js";
 import { Table } from "./table.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.status;
 const LOOK_AGAIN_MS = 15_000;

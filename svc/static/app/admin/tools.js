@@ -9,7 +9,7 @@ import { nameOf } from "../tools/names.js";
 import { administration } from "./api.js";
 import { months } from "./months.js";
 import { Table } from "./table.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.tools;
 const LOOKS = { ready: "final", failed: "error", changed: "stopped" };

@@ -22,11 +22,12 @@ import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
 import { go, link } from "../router.js";
 import { me, pagedList, resource } from "../state.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/keys.js";
+import { texts as ofSettings } from "../texts/en/settings.js";
 import { administration } from "./api.js";
 import { Wallet } from "./money.js";
 import { OneTimeLink, groupChoices, groups } from "./one-time-link.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.users;
 
@@ -278,13 +279,13 @@ function Delete({ of, onClose }) {
     <form class="stack" onSubmit=${remove}>
       <p>${t.deleteWhat}</p>
       <${Field}
-        label=${texts.settings.endConfirm(of.email)}
+        label=${ofSettings.settings.endConfirm(of.email)}
         name="confirm"
         type="email"
         autocomplete="off"
         required
         autofocus
-        error=${differs.value ? texts.settings.endDiffers : null}
+        error=${differs.value ? ofSettings.settings.endDiffers : null}
       />
       ${error.value && html`<${Failed} error=${error.value} />`}
       <div class="actions dialog-foot">

@@ -11,7 +11,7 @@ import { texts } from "../texts.js";
 import { administration } from "./api.js";
 import { OneTimeLink, groupChoices, groups } from "./one-time-link.js";
 import { PagedTable } from "./table.js";
-import { adminTexts } from "./texts.js";
+import { adminTexts } from "../texts/en/admin.js";
 import { User } from "./user.js";
 
 const t = adminTexts.users;

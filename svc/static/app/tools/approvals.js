@@ -6,7 +6,7 @@ import { cost } from "../format.js";
 import { html } from "../html.js";
 import { tools } from "../tools.js";
 import { argumentsOf, atServer, nameOf, visible } from "./names.js";
-import { toolTexts } from "./texts.js";
+import { toolTexts } from "../texts/en/tools.js";
 
 const t = toolTexts.approval;
 const CHOICES = /** @type {const} */ (["once", "always", "deny"]);

@@ -8,7 +8,7 @@ import { html } from "../html.js";
 import { link } from "../router.js";
 import { chooseTools, chosenTools, tools } from "../tools.js";
 import { nameOf } from "./names.js";
-import { toolTexts } from "./texts.js";
+import { toolTexts } from "../texts/en/tools.js";
 
 const t = toolTexts.choice;
 const DESCRIPTION_CHARACTERS = 140;

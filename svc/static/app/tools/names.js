@@ -1,6 +1,6 @@
 // How tools and their calls are named for people.
 import { tools } from "../tools.js";
-import { toolTexts } from "./texts.js";
+import { toolTexts } from "../texts/en/tools.js";
 
 const known = (name) => tools.data.value?.find((tool) => tool.name === name);
 

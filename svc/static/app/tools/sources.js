@@ -2,7 +2,7 @@
 import { html } from "../html.js";
 import { citedIn, safe } from "../links.js";
 import { hostOf } from "./names.js";
-import { toolTexts } from "./texts.js";
+import { toolTexts } from "../texts/en/tools.js";
 
 const t = toolTexts.sources;
 

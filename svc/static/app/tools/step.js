@@ -8,7 +8,7 @@ import { Icon } from "../icons.js";
 import { safe } from "../links.js";
 import { tools } from "../tools.js";
 import { argumentsOf, doing, hostOf } from "./names.js";
-import { toolTexts } from "./texts.js";
+import { toolTexts } from "../texts/en/tools.js";
 
 const t = toolTexts.steps;
 const ICONS = { search_web: "search", fetch_url: "docs", search_memory: "memory", find_in_files: "search" };

@@ -6,7 +6,7 @@ import { Icon } from "../icons.js";
 import { timelineOf } from "../run.js";
 import { doing } from "./names.js";
 import { Calls, Files } from "./step.js";
-import { toolTexts } from "./texts.js";
+import { toolTexts } from "../texts/en/tools.js";
 
 const t = toolTexts.steps;
 const eventOf = ({ tool_call: call, tool_result: result }) =>

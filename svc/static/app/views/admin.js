@@ -7,7 +7,7 @@ import { Lazy } from "../lazy.js";
 import { link } from "../router.js";
 import { me } from "../state.js";
 import { texts } from "../texts.js";
-import { adminTexts as t } from "../admin/texts.js";
+import { adminTexts as t } from "../texts/en/admin.js";
 
 const PARTS = {
   users: () => import("../admin/users.js"),

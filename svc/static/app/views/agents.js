@@ -29,7 +29,7 @@ import { texts } from "../texts.js";
 import { tools as available } from "../tools.js";
 import { nameOf } from "../tools/names.js";
 import { Calls, Files } from "../tools/step.js";
-import { agentTexts } from "../tools/texts.js";
+import { agentTexts } from "../texts/en/tools.js";
 
 const t = agentTexts;
 const LOOK_AGAIN_MS = 2000;

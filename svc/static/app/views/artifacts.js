@@ -24,7 +24,7 @@ import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
 import { go, link } from "../router.js";
 import { pagedList, projects } from "../state.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/artifacts.js";
 
 const t = texts.artifacts;
 const uploads = signal([]); // {id, name, done, all, error}

@@ -9,7 +9,7 @@ import { html } from "../html.js";
 import { usePolling } from "../polling.js";
 import { projects } from "../state.js";
 import { texts } from "../texts.js";
-import { importTexts } from "./texts.js";
+import { importTexts } from "../texts/en/views.js";
 
 const t = importTexts;
 const UNDO_MS = 24 * 3_600_000;

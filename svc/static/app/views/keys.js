@@ -23,7 +23,7 @@ import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
 import { LimitField, limitIn, SpendingBar } from "../spending.js";
 import { models, resource, settings } from "../state.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/keys.js";
 
 const t = texts.keys;
 const keys = resource(async () =>

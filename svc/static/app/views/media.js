@@ -25,8 +25,8 @@ import { pictureOf } from "../pictures.js";
 import { speech as said } from "../read-aloud.js";
 import { models, modelsOf, remembered, wallet } from "../state.js";
 import { texts } from "../texts.js";
-import { agentTexts } from "../tools/texts.js";
-import { mediaTexts } from "./texts.js";
+import { agentTexts } from "../texts/en/tools.js";
+import { mediaTexts } from "../texts/en/views.js";
 
 const t = mediaTexts;
 const SIZES = [

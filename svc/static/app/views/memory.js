@@ -7,8 +7,8 @@ import { html } from "../html.js";
 import { limits } from "../limits.js";
 import { link } from "../router.js";
 import { pagedList, settings } from "../state.js";
-import { texts } from "../texts.js";
-import { memoryTexts } from "./texts.js";
+import { texts } from "../texts/en/settings.js";
+import { memoryTexts } from "../texts/en/views.js";
 
 const t = memoryTexts;
 

@@ -24,8 +24,8 @@ import { limits } from "../limits.js";
 import { go, link } from "../router.js";
 import { pagedList, projects } from "../state.js";
 import { texts } from "../texts.js";
-import { agentTexts } from "../tools/texts.js";
-import { projectsTexts } from "./texts.js";
+import { agentTexts } from "../texts/en/tools.js";
+import { projectsTexts } from "../texts/en/views.js";
 
 const t = projectsTexts;
 const adding = signal(false);
@@ -107,7 +107,7 @@ function Editor({ of, onSaved, onCancel }) {
     ["", t.noCap],
     ...Array.from({ length: limits.project.max_planner_steps.max }, (_, at) => [
       String(at + 1),
-      texts.count(at + 1, "step", "steps"),
+      agentTexts.steps_used(at + 1),
     ]),
   ];
   return html`<form class="stack" onSubmit=${save}>

@@ -22,7 +22,7 @@ import { limits } from "../limits.js";
 import { go, link } from "../router.js";
 import { KeyFields, keyIn, keyText, originOf } from "../server-key.js";
 import { models, pagedList } from "../state.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/providers.js";
 
 const t = texts.providers;
 const providers = pagedList((after) => api.providers.list({ limit: 100, after }));

@@ -15,14 +15,13 @@ import {
   Time,
   toast,
 } from "../components.js";
-import { saveFile } from "../files.js";
 import { bytes, modelName } from "../format.js";
 import { html } from "../html.js";
 import { limits } from "../limits.js";
 import { link } from "../router.js";
 import { SignInMethods } from "../sign-in-methods.js";
 import { me, models, modelsOf, settings, theme } from "../state.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/settings.js";
 
 const t = texts.settings;
 const leaving = signal(false);
@@ -224,6 +223,7 @@ function Export() {
           progress.value = done;
         },
       });
+      const { saveFile } = await import("../files.js");
       saveFile(blob, `svc-export-${new Date().toISOString().slice(0, 10)}.zip`);
     } catch (problem) {
       error.value = problem;

@@ -7,7 +7,7 @@ import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { IdentityProviders } from "../identity-providers.js";
 import { limits } from "../limits.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/sign-in.js";
 
 const t = texts.signIn;
 const KNOWN = "svc-known"; // survives sign-out: this browser has signed in before

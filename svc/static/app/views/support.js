@@ -8,7 +8,7 @@ import { limits } from "../limits.js";
 import { go, link } from "../router.js";
 import { pagedList, remembered, wallet } from "../state.js";
 import { SupportConversation } from "../support-conversation.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/support.js";
 
 const t = texts.support;
 const conversations = pagedList((after) => api.support.list({ limit: 50, after }));

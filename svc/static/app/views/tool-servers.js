@@ -20,10 +20,10 @@ import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
 import { KeyFields, keyIn, keyText, originOf } from "../server-key.js";
 import { pagedList } from "../state.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/providers.js";
 import { tools } from "../tools.js";
 import { visible } from "../tools/names.js";
-import { toolTexts } from "../tools/texts.js";
+import { toolTexts } from "../texts/en/tools.js";
 
 const t = toolTexts.servers,
   own = texts.providers; // the words of both kinds of servers

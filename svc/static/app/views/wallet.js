@@ -26,7 +26,7 @@ import { html } from "../html.js";
 import { link } from "../router.js";
 import { LimitField, limitIn, SpendingBar, t as spending } from "../spending.js";
 import { isAllowanceLow, pagedList, resource, wallet } from "../state.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/wallet.js";
 
 const t = texts.wallet;
 const ledger = pagedList((after) => api.billing.ledger({ limit: 100, after }));

@@ -1,9 +1,7 @@
 // The texts of the administration, which only administrators load.
-import { cost } from "../format.js";
-import { limits } from "../limits.js";
-import { texts } from "../texts.js";
-
-const { count } = texts;
+import { cost } from "../../format.js";
+import { limits } from "../../limits.js";
+import { count } from "../locale.js";
 
 export const adminTexts = {
   parts: "Parts of the administration",

@@ -1,5 +1,5 @@
 // The English texts of tools and agents, which are loaded when they are first shown.
-const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+import { count, number } from "../locale.js";
 
 export const toolTexts = {
   /** What a tool of the service is doing. Functions get the text of the arguments that matters. */
@@ -47,7 +47,7 @@ export const toolTexts = {
   },
   sources: {
     title: "Sources",
-    more: (n) => `${n.toLocaleString("en")} more found`,
+    more: (n) => `${number(n)} more found`,
     found: (n) => `${count(n, "source", "sources")} found`,
   },
   approval: {

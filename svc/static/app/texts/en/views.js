@@ -1,5 +1,5 @@
 // English texts of views that are loaded when first shown.
-const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+import { count, number } from "../locale.js";
 
 export const importTexts = {
   intro:
@@ -20,7 +20,7 @@ export const importTexts = {
     `${count(imported, "conversation", "conversations")} imported, ${skipped} skipped, ${failed} failed.`,
   details: "Show each conversation",
   statuses: { imported: "Imported", skipped: "Skipped", failed: "Failed" },
-  more: (n) => `And ${n.toLocaleString("en")} more.`,
+  more: (n) => `And ${number(n)} more.`,
   undo: "Undo import",
   undoTitle: "Undo this import?",
   undoText:

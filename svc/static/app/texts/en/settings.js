@@ -1,0 +1,70 @@
+import { count } from "../locale.js";
+import { texts as first } from "./first.js";
+
+export const texts = {
+  ...first,
+  settings: {
+    since: "Member since",
+    unverified: "Your email address is not verified. Check your inbox or resend the link.",
+    noMail:
+      "Your email address is not verified, and this service cannot send email. Ask the operator for a " +
+      "link that resets your password.",
+    sendMail: "Resend link",
+    chat: "Chat",
+    defaultModel: "Default model",
+    defaultModelHint: "Used when a chat or request names no model.",
+    operatorsModel: "Service default",
+    memory: "Memory",
+    memoryText: "See what chats can recall, and forget messages.",
+    titles: "Titles of new chats",
+    titlesHint: "The model of the chat writes them, at its price. Otherwise the first words are the title.",
+    titleChoices: { free: "By free models", always: "By all models", never: "The first words" },
+    memoryHint: "Chats can use passages from your earlier conversations. The answer shows which ones.",
+    instructions: "Custom instructions",
+    saveInstructions: "Save instructions",
+    instructionsHint:
+      "Sent with every chat: what the models should know about you, and how they should answer.",
+    look: "Appearance",
+    signIn: "Sign-in",
+    changeEmail: "Change email",
+    newEmail: "New email",
+    newEmailHint: "We will email a link to this address. Open it to confirm the change.",
+    noMailToChange: "This service cannot send email. Ask the operator to change your address.",
+    emailSent: (email) => `We sent a link to ${email}. Open it to confirm the change.`,
+    hasPassword: "Set",
+    noPassword: "Not set. You sign in with an identity provider.",
+    changePassword: "Change password",
+    setPassword: "Set password",
+    currentPassword: "Current password",
+    newPassword: "New password",
+    passwordChanged: "Your password was changed.",
+    identities: "Identity providers",
+    noIdentities: "None linked.",
+    link: (provider) => `Link ${provider}`,
+    unlink: "Unlink",
+    unlinkTitle: "Unlink this sign-in method?",
+    unlinkText: (provider) => `You can link ${provider} again later.`,
+    data: "Your data",
+    exportText: "Download an archive of all your data: conversations, artifacts, runs, projects and ledger.",
+    retention: {
+      conversations_days: (n) => `Chats are deleted ${count(n, "day", "days")} after their last message.`,
+      runs_days: (n) => `Agent runs are deleted ${count(n, "day", "days")} after their end.`,
+      files_days: (n) => `Files are deleted ${count(n, "day", "days")} after their last change.`,
+    },
+    exportAction: "Export data",
+    tools: "Tools",
+    toolsText: "Connect MCP servers. Your chats and agents can use their tools.",
+    importText: "Import chats from ChatGPT, Claude, Open WebUI, LibreChat or another server like this one.",
+    exporting: (size) => `${size} so far…`,
+    end: "Delete account",
+    endText: "Permanently delete your conversations, artifacts, keys and providers.",
+    endAction: "Delete account",
+    endTitle: "Delete your account?",
+    endWhat:
+      "Your keys stop working, running agents stop, and your conversations, artifacts, projects and " +
+      "providers are deleted. The balance of your wallet is lost. Ledger entries stay without " +
+      "your name. This cannot be undone.",
+    endConfirm: (email) => `Type ${email} to confirm`,
+    endDiffers: "This is not the email address of this account.",
+  },
+};
