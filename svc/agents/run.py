@@ -24,7 +24,9 @@ from svc.agents.run_records import RunOutcome
 from svc.agents.run_stream import EventWriter
 from svc.agents.tools.account import file_fields
 from svc.agents.tools.registry import AgentTool, ToolContext
+from svc.agents.tools.sources import sources_of
 from svc.content import artifacts, history
+from svc.content.given_files import GivenFiles
 from svc.errors import ApiError, describe
 from svc.ids import new_id
 from svc.inference.answer.token_usage import input_tokens
@@ -45,7 +47,9 @@ _FORMAT = CallerFormat(summary=None)  # a run shows no reasoning
 
 
 class RunOrder(NamedTuple):
-    """A checked request for a run. A `remembered` run becomes part of the account's memory."""
+    """A checked request for a run. A `remembered` run becomes part of the account's memory. The model gets the files
+    `given` before the goal.
+    """
 
     goal: str
     instructions: str
@@ -55,6 +59,7 @@ class RunOrder(NamedTuple):
     max_steps: int
     project_id: str | None
     remembered: bool
+    given: GivenFiles | None = None
 
 
 class AgentRun:
@@ -91,6 +96,8 @@ class AgentRun:
         """
         order = self._order
         messages = [{"role": "system", "content": order.instructions}, {"role": "user", "content": order.goal}]
+        if order.given:
+            messages = order.given.among(messages)
         first = await self._ask(messages)
         try:
             await self._open(first)
@@ -183,6 +190,7 @@ class AgentRun:
             on_fault=self.note_fault,
             pools=state.process_pools,
             on_inner_step=self._inner_steps.append,
+            kept={"sources": sources_of(order.given)},
         )
 
     async def _ask(self, messages: list[dict[str, Any]]) -> ChatCall:

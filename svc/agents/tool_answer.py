@@ -178,16 +178,18 @@ class ToolAnswer:
     @property
     def tool_fields(self) -> dict[str, Any]:
         """The columns of the stored answer: the steps, and what waits for a person, as JSON."""
-        waiting = None
-        if self.progress.waiting and self.answered:
+        waiting, waits = None, bool(self.progress.waiting and self.answered)
+        if waits:
             calls = [list(call) for call in self.progress.waiting]
             request = {**self.waiting_request(), "messages": self.messages}
             waiting = orjson.dumps({"request": request, "calls": calls, "rounds": self.progress.steps}).decode()
-        sources = self.context.sources.listed(self.message["content"]) if self.context.sources else []
+        # After the decision, the numbers continue.
+        found = self.context.sources
+        listed = found.listed(self.message["content"], with_given=waits) if found else []
         return {
             "steps": stored_steps(self.chunk_writer.steps),
             "waiting": waiting,
-            "sources": orjson.dumps(sources).decode(),
+            "sources": orjson.dumps(listed).decode(),
         }
 
     @property

@@ -17,6 +17,7 @@ from svc import quota
 from svc.auth import accounts
 from svc.content import answers, conversations, history, projects, recall
 from svc.content.answers import AnswerDetails
+from svc.content.given_files import GivenFiles
 from svc.content.recall import Passage
 from svc.errors import ApiError
 from svc.ids import new_id
@@ -26,6 +27,7 @@ HEADER = "x-service-conversation"
 REPLACES = "x-service-replaces"
 # Rows of the conversation, the question, the answer and its details, and a title of 80 characters.
 _ROWS_BYTES = 4 * quota.ROW_BYTES + 80 * 4
+_MOST_CITED_BYTES = 256 * 1024  # of passages for which room is reserved: whole files are cited in a few places
 _SEALS = "reasoning_details"  # the field of chat messages
 # At most 10,000 characters in JSON, of which one can take six.
 _ERROR_LENGTHS = {"message": 900, "type": 200, "code": 200, "param": 200, "request_id": 128}
@@ -61,6 +63,7 @@ class Exchange(NamedTuple):
     replaces: history.Message | None  # the question or answer of which it adds a version
     asked_at_seconds: float
     makes_title: str = "never"  # by which models, as in the settings; a conversation with a title needs none
+    given: GivenFiles | None = None  # the files of the project that `messages` have
 
     @property
     def headers(self) -> dict[str, str]:
@@ -70,7 +73,12 @@ class Exchange(NamedTuple):
     def room_bytes(self) -> int:
         """The bytes that `ask` stores."""
         question = self.question[: history.MESSAGE_LENGTH].encode("utf-8", "replace")
-        return _ROWS_BYTES + len(question) + len(orjson.dumps([passage.as_json() for passage in self.passages]))
+        recalled = orjson.dumps([passage.as_json() for passage in self.passages])
+        return _ROWS_BYTES + len(question) + len(recalled) + min(self.given_bytes, _MOST_CITED_BYTES)
+
+    @property
+    def given_bytes(self) -> int:
+        return self.given.size_bytes if self.given else 0
 
 
 def begin(

@@ -84,19 +84,31 @@ def listed(conn: sqlite3.Connection, account_id: str, project_id: str) -> list[P
     return files_of(conn, account_id, project_id)
 
 
-def has_files(conn: sqlite3.Connection, account_id: str, project_id: str) -> bool:
-    query = "SELECT 1 FROM project_files WHERE account_id = ? AND project_id = ? LIMIT 1"
-    return conn.execute(query, (account_id, project_id)).fetchone() is not None
+class ReadyText(NamedTuple):
+    """A project that has files, and how much text of them is ready."""
+
+    project_id: str
+    text_bytes: int
 
 
-def project_of_chat(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> str | None:
-    """Return the project of a conversation if it has files, or None."""
-    query = """
-        SELECT project_id FROM conversations WHERE account_id = ?1 AND id = ?2 AND EXISTS (
-            SELECT 1 FROM project_files WHERE account_id = ?1 AND project_id = conversations.project_id)
-    """
-    row = conn.execute(query, (account_id, conversation_id)).fetchone()
-    return None if row is None else str(row["project_id"])
+_READY_BYTES = """
+    SELECT project_id, sum(text_bytes) AS text_bytes FROM project_files
+    WHERE account_id = ?1 AND project_id = {project} GROUP BY project_id
+"""
+_OF_PROJECT = _READY_BYTES.format(project="?2")
+_OF_CHAT = _READY_BYTES.format(project="(SELECT project_id FROM conversations WHERE account_id = ?1 AND id = ?2)")
+
+
+def files_of_project(conn: sqlite3.Connection, account_id: str, project_id: str) -> ReadyText | None:
+    """Return the files of a project, or None if it has none."""
+    row = conn.execute(_OF_PROJECT, (account_id, project_id)).fetchone()
+    return None if row is None else ReadyText(*row)
+
+
+def files_of_chat(conn: sqlite3.Connection, account_id: str, conversation_id: str) -> ReadyText | None:
+    """Return the files of a conversation's project, or None if it has none."""
+    row = conn.execute(_OF_CHAT, (account_id, conversation_id)).fetchone()
+    return None if row is None else ReadyText(*row)
 
 
 def _one(conn: sqlite3.Connection, account_id: str, project_id: str, artifact_id: str) -> ProjectFile | None:

@@ -7,7 +7,8 @@ from typing import Annotated, Any, NamedTuple
 from svc.agents import loop, run_records
 from svc.agents.run import AgentRun, RunOrder
 from svc.agents.tools.offered import offered_to
-from svc.content import projects
+from svc.content import project_files, projects
+from svc.routes.chat_files import FIND, files_for, given_to_model
 from svc.routes.completion import payer_of, stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.chat import COMPLETION_USAGE
@@ -200,7 +201,8 @@ async def run_agent(request: Request, caller: Caller, body: NewRun) -> Response:
 
 
 async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
-    offered, media_models = await offered_to(state, caller, body.project_id)
+    text = state.db.look_up(project_files.files_of_project, caller.id, body.project_id) if body.project_id else None
+    offered, media_models = await offered_to(state, caller, with_files=text is not None)
     by_default = [name for name, tool in offered.items() if not tool.ask]
     names = by_default if body.tools is None else list_of(one_of(*offered)).check(body.tools, "tools")
     tools = {name: tool for name, tool in offered.items() if name in names}
@@ -210,10 +212,12 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
         project = await state.db.read(projects.TABLE.by_id, caller.id, project_id, "project_id")
         max_steps = min(max_steps, project.max_planner_steps or max_steps)
         instructions = f"{project.instructions}\n\n{instructions}".strip()
-    # A key's requests are stateless: they are not remembered.
-    return RunOrder(
-        body.goal, instructions, model, media_models, tools, max_steps, project_id, remembered=caller.auth == "session"
-    )
+    given = None
+    if (files := files_for(model, text)) is not None:
+        by_tools = files.by_tools and FIND in tools
+        given = await given_to_model(state, caller.id, files, body.goal, by_tools=by_tools)
+    remembered = caller.auth == "session"  # a key's requests are stateless
+    return RunOrder(body.goal, instructions, model, media_models, tools, max_steps, project_id, remembered, given)
 
 
 @describes("List the runs", parameters=[IN_PROJECT, _STATUS], answer=paged("A page of runs.", "RunList", _RUN))

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
 
+from svc.agents.tools.sources import sources_of
 from svc.content import memory
 from svc.errors import ApiError, invalid_value
 from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH, Model
@@ -18,6 +19,8 @@ from svc.inference.formats.responses_shape import RESPONSE_REQUEST
 from svc.inference.images import check_documents, check_files, check_images, reads_images
 from svc.inference.local.files import STATES
 from svc.inference.passed_request import PassedRequest
+from svc.json_text import AT_ONCE_BYTES
+from svc.routes.chat_files import files_for, text_of_chat, with_files
 from svc.routes.chat_tools import TOOL_REFUSALS, TOOLS_HEADER, body_with, tools_of
 from svc.routes.completion import (
     BODY_BYTES,
@@ -132,6 +135,16 @@ def _is_temporary(request: Request) -> bool:
     return True
 
 
+def _continues(request: Request, body: dict[str, Any]) -> bool:
+    """Return whether the answer continues without its client. Raises ApiError for several choices."""
+    asked = BOOLEAN.check(request.headers.get(CONTINUE, "false"), CONTINUE)
+    if asked == "false" or not body.get("stream"):
+        return False
+    if (body.get("n") or 1) > 1:
+        raise _ONE_CHOICE.error()
+    return True
+
+
 @describes(
     "Answer a conversation",
     body=CHAT_REQUEST,
@@ -172,7 +185,10 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     if model.provider is None:
         check_for_builtin(body)
     temporary = caller.auth == "session" and _is_temporary(request)
-    tools = await tools_of(request, caller, body, temporary) if caller.auth == "session" else None
+    files, tools = None, None
+    if caller.auth == "session":
+        files = files_for(model, text_of_chat(request, caller))
+        tools = await tools_of(request, caller, body, temporary, files)
     caller_request = None
     if caller.auth != "session" and model.provider is not None and model.api == "chat" and reads_images(model):
         caller_request = PassedRequest("chat", text, body, model)
@@ -180,10 +196,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     exchange, added, continues, given = None, {}, False, body["messages"]
     if caller.auth == "session":  # a key's requests are stateless
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
-        asked = BOOLEAN.check(request.headers.get(CONTINUE, "false"), CONTINUE)
-        continues = asked == "true" and bool(body.get("stream"))
-        if continues and (body.get("n") or 1) > 1:
-            raise _ONE_CHOICE.error()
+        continues = _continues(request, body)
         exchange = await state.db.heavy_read(
             memory.begin,
             caller.id,
@@ -195,6 +208,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
             with_steps=tools is not None or model.api != "messages",  # which refuses calls without tools
             recalls=not temporary,
         )
+        exchange = await with_files(state, exchange, files, tools)
         limited = body.get("max_completion_tokens") is not None
         sent = {**body, "max_tokens": 0} if limited else body
         added = {name: value for name, value in exchange.chat_fields.items() if sent.get(name) is None}
@@ -212,13 +226,17 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
             return maker.call(body, heavy)
         return ChatCall(model, body, state.engines, payer, added=added, heavy=heavy, caller_request=caller_request)
 
-    call = await make_call(request, caller.id, make, is_heavy(request))
+    heavy = is_heavy(request) or (exchange is not None and exchange.given_bytes > AT_ONCE_BYTES)
+    call = await make_call(request, caller.id, make, heavy)
     answer = maker.answer(call, request.context.claim, request_body) if maker is not None else call
     if exchange is None or temporary:
         return await respond(request, answer, AnswerWriter(), headers=ignored_of(call))
     usage = bool((request_body.get("stream_options") or {}).get("include_usage"))
     then = title_maker(state, payer, model, exchange)
-    return await answer_in_session(request, answer, exchange, continues, usage, ignored_of(call), then=then)
+    found = sources_of(exchange.given).listed if maker is None and exchange.given else None
+    return await answer_in_session(
+        request, answer, exchange, continues, usage, ignored_of(call), then=then, sources=found
+    )
 
 
 @describes("List the models", answer=Answer("All models.", _MODEL_LIST))

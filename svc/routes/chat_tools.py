@@ -9,9 +9,11 @@ from svc.agents import loop
 from svc.agents.tool_answer import Resumed
 from svc.agents.tools.offered import Offered, offered_to
 from svc.agents.tools.registry import AgentTool
+from svc.agents.tools.sources import Sources
 from svc.content import answers, conversations, memory, project_files
 from svc.errors import invalid_value
 from svc.inference.model_call import Bill
+from svc.routes.chat_files import ChatFiles
 from svc.routes.completion import BOOLEAN, CONTINUE, answer_in_session, payer_of
 from svc.routes.schemas.chat import CHAT_ANSWER
 from svc.routes.schemas.common import COUNT, MODEL_CALL, TEXTS
@@ -58,21 +60,22 @@ def _shown(tool: AgentTool) -> dict[str, Any]:
     return {name: getattr(tool, name) for name in ("name", "description", "ask", "price_micros", "source")}
 
 
-async def tools_of(request: Request, caller: Caller, body: dict[str, Any], temporary: bool) -> Offered | None:
-    """Return the tools that the header of a session chat names, and those of its project's files.
+async def tools_of(
+    request: Request, caller: Caller, body: dict[str, Any], temporary: bool, files: ChatFiles | None
+) -> Offered | None:
+    """Return the tools that the header of a session chat names, and those for its project's files.
 
     None is none of them. A request with tools has those only. Raises ApiError.
     A `temporary` chat has none that ask: their calls would wait in a conversation.
     """
     names = dict.fromkeys(filter(None, (name.strip() for name in request.headers.get(HEADER, "").split(","))))
-    project_id = _project_with_files(request, caller)
-    if not names and (project_id is None or body.get("tools") or (body.get("n") or 1) > 1):
+    if not names and (files is None or not files.by_tools or body.get("tools") or (body.get("n") or 1) > 1):
         return None
     if body.get("tools"):
         raise _WITH_TOOLS.error()
     if (body.get("n") or 1) > 1:
         raise invalid_value("An answer with tools has one choice.", "n")
-    offered = await offered_to(request.state, caller, project_id)
+    offered = await offered_to(request.state, caller, with_files=files is not None)
     for name in names:
         if name not in offered.tools:
             known = ", ".join(offered.tools)
@@ -80,13 +83,6 @@ async def tools_of(request: Request, caller: Caller, body: dict[str, Any], tempo
     tools = {name: tool for name, tool in offered.tools.items() if name in names or tool.needs == "files"}
     tools = {name: tool for name, tool in tools.items() if not (temporary and tool.ask)}
     return offered._replace(tools=tools) if tools else None
-
-
-def _project_with_files(request: Request, caller: Caller) -> str | None:
-    conversation_id = request.headers.get(memory.HEADER)
-    if conversation_id is None:
-        return None
-    return request.state.db.look_up(project_files.project_of_chat, caller.id, conversation_id)
 
 
 def body_with(tools: Offered, body: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +114,8 @@ async def approve_calls(request: Request, caller: Caller, conversation_id: str, 
     _check(body.calls, [call.id for call in calls])
     request_before = waiting["request"]
     model = await state.models.chosen(caller.id, caller.default_model, request_before["model"], "chat", caller.group)
-    offered = await offered_to(state, caller, conversation.project_id)
+    files = state.db.look_up(project_files.files_of_chat, caller.id, conversation_id)
+    offered = await offered_to(state, caller, with_files=files is not None)
     found = [(offered.tools.get(name), version) for name, version in request_before["tools"].items()]
     tools = {tool.name: tool for tool, version in found if tool is not None and tool.version == version}
     offered = offered._replace(tools=tools)
@@ -130,7 +127,7 @@ async def approve_calls(request: Request, caller: Caller, conversation_id: str, 
     sent = body_with(offered, {**asked, "messages": []}) | {"messages": request_before["messages"]}
     added = conversation.chat_fields().keys()
     maker = AnswerMaker(request, payer_of(request, caller), model, offered, added, sent, exchange=exchange)
-    sources = orjson.loads(row["sources"] or "[]")
+    sources = Sources(orjson.loads(row["sources"] or "[]"), request_before.get("given", 0))
     answer = maker.answer(None, request.context.claim, asked, resumed=resumed, sources=sources)
     ask = partial(memory.ask_again, message_id=row["message_id"])
     usage = bool((asked.get("stream_options") or {}).get("include_usage"))

@@ -175,12 +175,13 @@ async def answer_in_session(
     ignored: dict[str, str],
     ask: Callable[..., Message] = memory.ask,
     then: Callable[[str], None] | None = None,
+    sources: Callable[[str], list[dict[str, Any]]] | None = None,
 ) -> Response:
     """Return the answer to a session. One that `continues` is generated whether or not the client reads it, and so is
-    each one with an Idempotency-Key. `ask` and `then` are those of SessionAnswer.
+    each one with an Idempotency-Key. `ask`, `then` and `sources` are those of SessionAnswer.
     """
     state, headers = request.state, exchange.headers | ignored
-    answer = SessionAnswer(state.db, state.clock, state.open_answers, call, exchange, ask, then)
+    answer = SessionAnswer(state.db, state.clock, state.open_answers, call, exchange, ask, then, sources)
     call.interrupt = answer.interrupt
     if continues and request.context.claim is None:
         interrupt = Interrupt()

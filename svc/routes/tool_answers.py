@@ -9,7 +9,7 @@ from svc.agents import loop
 from svc.agents.tool_answer import ToolAnswer, Ways
 from svc.agents.tools.offered import Offered
 from svc.agents.tools.registry import ToolContext
-from svc.agents.tools.sources import INSTRUCTION, Sources
+from svc.agents.tools.sources import INSTRUCTION, Sources, sources_of
 from svc.agents.tools.web import hosted_search
 from svc.content.artifacts import Home
 from svc.content.memory import Exchange
@@ -63,6 +63,7 @@ class AnswerMaker:
         self._request = request
         self._model, self._tools, self._exchange, self._added = model, tools, exchange, added
         self.body = body
+        self._sources = sources_of(exchange.given if exchange else None)
         self._format = format
         self._ours_fields = () if exchange is None else ("tools",)  # a key's request has tools of its caller
         self.payer = replace(payer, claim=None)
@@ -105,16 +106,21 @@ class AnswerMaker:
             first,
             [*body["messages"]],
             ways,
-            self._context(more.pop("sources", []), inner_steps),
+            self._context(more.pop("sources", self._sources), inner_steps),
             claim,
             bool(asked.get("stream")),
             usage,
             inner_steps=inner_steps,
-            waiting_request=lambda: {"body": kept, "model": self._model.id, "tools": versions},
+            waiting_request=lambda: {
+                "body": kept,
+                "model": self._model.id,
+                "tools": versions,
+                "given": self._sources.given,
+            },
             **more,
         )
 
-    def _context(self, sources: list[dict[str, Any]], inner_steps: list[loop.Event]) -> ToolContext:
+    def _context(self, sources: Sources, inner_steps: list[loop.Event]) -> ToolContext:
         state, payer = self._state, self.payer
         return ToolContext(
             tools=self._tools.tools,
@@ -130,5 +136,5 @@ class AnswerMaker:
             on_fault=lambda fault: add_log_fields(self._request, level="error", error=describe(fault)),
             pools=state.process_pools,
             on_inner_step=inner_steps.append,
-            sources=Sources(sources),
+            sources=sources,
         )

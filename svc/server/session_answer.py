@@ -8,10 +8,12 @@ async with SessionAnswer -> one transaction: question, empty answer, room, hold 
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any
+
+import orjson
 
 from svc import quota
 from svc.content import answers, history, memory
@@ -39,8 +41,8 @@ class SessionAnswer:
     """The answer of `call` in a conversation. `open_answers` has those in progress, by the id of the conversation.
 
     `ask` stores the question and an empty answer, or begins again one that waits for a person. `then` gets the text of
-    a complete answer. As a context manager it
-    stores the question and the end, and it reserves and settles the cost. `ended` is how the answer ends, once that is
+    a complete answer, and `sources` returns those of a text, if the model has files. As a context manager it stores the
+    question and the end, and it reserves and settles the cost. `ended` is how the answer ends, once that is
     decided, and `in_progress` whether the question is stored and the end is not.
     """
 
@@ -53,6 +55,7 @@ class SessionAnswer:
         exchange: Exchange,
         ask: Callable[[sqlite3.Connection, Exchange, str], history.Message] = memory.ask,
         then: Callable[[str], None] | None = None,
+        sources: Callable[[str], list[dict[str, Any]]] | None = None,
     ) -> None:
         self.interrupt = Interrupt()
         self.ended = End(history.IN_PROGRESS)
@@ -63,6 +66,7 @@ class SessionAnswer:
         self._exchange = exchange
         self._ask = ask
         self._then = then
+        self._sources = sources
         self._room_id = new_id("room")
         self._message: history.Message | None = None
         self._saving: asyncio.Task[None] | None = None
@@ -111,10 +115,17 @@ class SessionAnswer:
             await asyncio.sleep(_SAVE_SECONDS)
             if self._message and self._call.text_bytes > saved_bytes:
                 saved_bytes, message = self._call.text_bytes, self._call.message
-                details = AnswerDetails(reasoning=said.reasoning(message), **self._call.tool_fields)
-                stored = (self._message, said.text(message), details, self.ended, self._clock())
+                text = said.text(message)
+                details = AnswerDetails(reasoning=said.reasoning(message), **self._found(text))
+                stored = (self._message, text, details, self.ended, self._clock())
                 with contextlib.suppress(ApiError):  # a full disk
                     await self._db.write_as("unsynced", memory.save, *stored)
+
+    def _found(self, text: str) -> Mapping[str, Any]:
+        """Return the columns with what tools did and found, or with the passages of files that the model has."""
+        if self._sources is None:
+            return self._call.tool_fields
+        return {"sources": orjson.dumps(self._sources(text)).decode()}
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -175,8 +186,9 @@ class SessionAnswer:
         counts = (bill.input_tokens, bill.output_tokens, call.cost_micros, duration_ms)
         reason = call.finish_reason if self.ended.status == "complete" else None
         details = AnswerDetails(*counts, reason, said.reasoning(message), bill.cached_input_tokens, saved_micros)
-        details = details._replace(**call.tool_fields)
-        memory.save(tx, self._message, said.text(message), details, self.ended, now_seconds)
+        text = said.text(message)
+        details = details._replace(**self._found(text))
+        memory.save(tx, self._message, text, details, self.ended, now_seconds)
         calls, sealed = message.get("tool_calls"), seals.known(message.get(seals.FIELD))
         if calls and sealed and reason:
             answers.seal(tx, self._exchange.account_id, self._message.id, calls[0]["id"], sealed)

@@ -13,6 +13,7 @@ from svc.billing import wallet
 from svc.config import Config
 from svc.content.memory import DATA_LINE
 from tests.conftest import Clocks, Service, serving
+from tests.routes.test_project_files import add, artifact, project_of
 from tests.support.cases import each
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows, watch
@@ -237,6 +238,23 @@ async def test_denied_call_is_a_result_that_the_model_sees(service: Service, wik
     denied = await decide(service, headers, answer.headers[HEADER], **{call_id: False})
     assert steps(denied)[0]["tool_result"]["ok"] is False and "refused" in steps(denied)[0]["tool_result"]["result"]
     assert text_of(denied) == "done" and wiki.of("tools/call") == []
+
+
+async def test_answer_after_a_decision_keeps_the_numbers_of_whole_files(service: Service) -> None:
+    headers = await person(service)
+    project_id = await project_of(service, headers)
+    for name in ("one", "two"):
+        await add(service, headers, project_id, await artifact(service, headers, name.encode(), name))
+    made = await service.client.post("/conversations", json={"project_id": project_id}, headers=headers)
+    read = 'say done [2] [3]\ntool read_file {"file": "one", "from": 1, "lines": 2}\n---\nsay and [3]'
+    goal = f"tool wiki__delete {{}}\n---\n{read}"
+    answer = await ask(service, {**headers, HEADER: made.json()["id"]}, goal, "wiki__delete")
+    call_id = steps(answer)[0]["tool_call"]["id"]
+    assert len((await stored(service, headers, answer))["sources"]) == 2
+    decided = await decide(service, headers, made.json()["id"], **{call_id: True})
+    assert text_of(decided) == "done [2] [3]\n\nand [3]"
+    sources = (await stored(service, headers, answer))["sources"]
+    assert [(one["number"], one["name"]) for one in sources] == [(2, "two")]
 
 
 async def test_every_waiting_call_needs_a_decision(service: Service, wiki: Scripted) -> None:

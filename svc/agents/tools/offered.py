@@ -8,7 +8,6 @@ from svc.agents.tools import account, computing, files, media, registry, web
 from svc.agents.tools.registry import AgentTool
 from svc.agents.tools.servers import server_tools
 from svc.builtin import sandbox
-from svc.content import project_files
 from svc.inference.catalog import Model
 from svc.inference.web_search import PRICE
 from svc.server.guards import Caller
@@ -25,8 +24,8 @@ class Offered(NamedTuple):
     media_models: Mapping[str, Model]
 
 
-async def offered_to(state: State, caller: Caller, project_id: str | None = None) -> Offered:
-    """Return what `caller` may use now, in a project or in none."""
+async def offered_to(state: State, caller: Caller, *, with_files: bool = False) -> Offered:
+    """Return what `caller` may use now; `with_files` in a project that has files."""
     firsts = {kind: await state.models.first(caller.id, kind, caller.group) for kind in ("image", "speech")}
     media_models = {kind: model for kind, model in firsts.items() if model is not None}
     search = state.models.catalog.search
@@ -35,7 +34,7 @@ async def offered_to(state: State, caller: Caller, project_id: str | None = None
         "fetch": state.config.agent_fetch or search,
         "search": search,
         "python": sandbox.binary(),
-        "files": project_id is not None and state.db.look_up(project_files.has_files, caller.id, project_id),
+        "files": with_files,
         **firsts,
     }
     tools = tools_for(needs)

@@ -1,6 +1,8 @@
 """One number for one address, and the order of sources."""
 
-from svc.agents.tools.sources import Sources
+from svc.agents.tools.sources import Sources, sources_of
+from svc.content.file_search import FoundPassage
+from svc.content.given_files import GivenFiles
 
 
 def test_address_keeps_its_number_and_gets_a_title_later() -> None:
@@ -30,3 +32,13 @@ def test_sources_of_an_answer_that_goes_on_keep_their_numbers() -> None:
     before.number("b", "B")
     after = Sources(before.listed("[2]"))
     assert (after.number("b", None), after.number("c", None)) == (2, 3)
+
+
+def test_given_passages_are_sources_only_where_the_text_cites_them() -> None:
+    passage = FoundPassage("art_1", "a", None, 1, 1, "same")
+    sources = sources_of(GivenFiles([passage, passage._replace(from_line=2)], whole=True))
+    assert sources.number("https://a", "A") == 3, "their numbers are taken"
+    assert sources.number_of_passage(passage._asdict()) == 1
+    assert [one["number"] for one in sources.listed("See [2].")] == [2, 3]
+    assert [one["number"] for one in sources.listed("See [2].", with_given=True)] == [2, 1, 3]
+    assert [one["number"] for one in sources_of(GivenFiles([passage], whole=False)).listed("")] == [1]
