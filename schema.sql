@@ -253,17 +253,19 @@ CREATE INDEX artifacts_by_project ON artifacts (account_id, project_id);
 CREATE INDEX artifacts_by_age ON artifacts (updated_at);
 CREATE INDEX artifacts_by_run ON artifacts (account_id, run_id) WHERE run_id IS NOT NULL;
 
--- A content is unused after its artifact is deleted, and after it is replaced. SQLite overwrites what it deletes: a whole
+-- A content is unused after its artifact is deleted or replaced, unless a share has it. SQLite overwrites what it deletes: a whole
 -- content would take too long for one transaction.
 CREATE TRIGGER artifacts_take_their_contents_along AFTER DELETE ON artifacts
 BEGIN
-    UPDATE artifact_contents SET unused = 1 WHERE account_id = OLD.account_id AND id = OLD.content_id;
+    UPDATE artifact_contents SET unused = 1 WHERE account_id = OLD.account_id AND id = OLD.content_id
+        AND NOT EXISTS (SELECT 1 FROM share_pictures WHERE account_id = OLD.account_id AND content_id = OLD.content_id);
 END;
 
 CREATE TRIGGER artifacts_leave_their_contents AFTER UPDATE OF content_id ON artifacts
 WHEN NEW.content_id <> OLD.content_id
 BEGIN
-    UPDATE artifact_contents SET unused = 1 WHERE account_id = OLD.account_id AND id = OLD.content_id;
+    UPDATE artifact_contents SET unused = 1 WHERE account_id = OLD.account_id AND id = OLD.content_id
+        AND NOT EXISTS (SELECT 1 FROM share_pictures WHERE account_id = OLD.account_id AND content_id = OLD.content_id);
 END;
 
 -- An account has at most 10,000 artifacts.
@@ -1625,5 +1627,91 @@ END;
 CREATE TRIGGER project_files_are_stored_no_more AFTER DELETE ON project_files
 BEGIN
     UPDATE stored SET bytes = bytes - (256 + OLD.text_bytes)
+    WHERE account_id = OLD.account_id;
+END;
+
+-- owner: svc/content/shares.py
+-- Frozen copies of conversations. Anybody who has the link reads one; only the hash of its token is stored.
+CREATE TABLE shares (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    conversation_id TEXT NOT NULL,
+    token_hash BLOB NOT NULL UNIQUE CONSTRAINT share_token_sha256 CHECK (length(token_hash) = 32),
+    title TEXT CONSTRAINT share_title_length CHECK (length(title) <= 200),
+    messages TEXT NOT NULL CONSTRAINT share_length CHECK (length(messages) <= 4000000), -- as JSON
+    created_at REAL NOT NULL,
+    expires_at REAL, -- NULL: never
+    UNIQUE (account_id, id),
+    FOREIGN KEY (account_id, conversation_id) REFERENCES conversations (account_id, id) ON DELETE CASCADE
+) STRICT;
+
+CREATE INDEX shares_by_account ON shares (account_id, number);
+CREATE INDEX shares_by_conversation ON shares (account_id, conversation_id);
+CREATE INDEX shares_by_expiry ON shares (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE TRIGGER shares_bounded BEFORE INSERT ON shares
+WHEN (SELECT count(*) FROM shares WHERE account_id = NEW.account_id) >= 1000
+BEGIN
+    SELECT RAISE(ABORT, 'shares_count');
+END;
+
+-- owner: svc/content/shares.py
+-- The pictures of a share's answers. Their contents stay when the artifacts change or go.
+CREATE TABLE share_pictures (
+    account_id TEXT NOT NULL,
+    share_id TEXT NOT NULL,
+    artifact_id TEXT NOT NULL, -- as the messages name it
+    content_id TEXT NOT NULL,
+    content_type TEXT NOT NULL CONSTRAINT share_picture_type CHECK (content_type IN ('image/png', 'image/jpeg', 'image/webp', 'image/gif')),
+    size INTEGER NOT NULL CONSTRAINT share_picture_size CHECK (size BETWEEN 0 AND 33554432), -- bytes
+    PRIMARY KEY (account_id, share_id, artifact_id),
+    FOREIGN KEY (account_id, share_id) REFERENCES shares (account_id, id) ON DELETE CASCADE,
+    FOREIGN KEY (account_id, content_id) REFERENCES artifact_contents (account_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX share_pictures_by_content ON share_pictures (account_id, content_id);
+
+CREATE TRIGGER share_pictures_leave_their_contents AFTER DELETE ON share_pictures
+BEGIN
+    UPDATE artifact_contents SET unused = 1 WHERE account_id = OLD.account_id AND id = OLD.content_id
+        AND NOT EXISTS (SELECT 1 FROM artifacts WHERE account_id = OLD.account_id AND content_id = OLD.content_id)
+        AND NOT EXISTS (SELECT 1 FROM share_pictures WHERE account_id = OLD.account_id AND content_id = OLD.content_id);
+END;
+
+CREATE TRIGGER shares_are_stored AFTER INSERT ON shares
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.title AS BLOB)), 0) + length(CAST(NEW.messages AS BLOB))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER shares_are_stored_anew AFTER UPDATE OF title, messages ON shares
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.title AS BLOB)), 0) + length(CAST(NEW.messages AS BLOB)))
+        - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0) + length(CAST(OLD.messages AS BLOB)))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER shares_are_stored_no_more AFTER DELETE ON shares
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0) + length(CAST(OLD.messages AS BLOB)))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER share_pictures_are_stored AFTER INSERT ON share_pictures
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + NEW.size
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER share_pictures_are_stored_anew AFTER UPDATE OF size ON share_pictures
+BEGIN
+    UPDATE stored SET bytes = bytes + NEW.size - OLD.size
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER share_pictures_are_stored_no_more AFTER DELETE ON share_pictures
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + OLD.size)
     WHERE account_id = OLD.account_id;
 END;

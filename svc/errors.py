@@ -49,6 +49,7 @@ _STATUSES_AND_MESSAGES = {
     "https_required": (403, "Use HTTPS. The proxy must send 'X-Forwarded-Proto: https'."),
     "address_not_allowed": (403, "This address is not allowed. Use a public one."),
     "own_providers_disabled": (403, "The operator has disabled own providers. Use another model."),
+    "sharing_disabled": (403, "The operator has disabled shared links."),
     "not_found": (404, "Nothing was found. Check the path and the id."),
     "model_not_found": (404, "There is no such model. GET /v1/models lists them."),
     "method_not_allowed": (405, "This path does not support this method. See the Allow header."),

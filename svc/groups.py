@@ -39,6 +39,7 @@ class Group(NamedTuple):
     allowance_micros: Annotated[int, integer(0, 10**12)] = 0
     own_providers: Annotated[bool, boolean] = True
     chats_per_minute: Annotated[int | None, integer(1, 1_000_000)] = None
+    sharing: Annotated[bool, boolean] = False  # of conversations by link
 
     def allows(self, model_id: str) -> bool:
         return _any_of(self.models).match(model_id) is not None

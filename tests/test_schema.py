@@ -54,6 +54,9 @@ VALUES (zeroblob(32), zeroblob(32), 'a', 2), (CAST(printf('%032d', 1) AS BLOB), 
 INSERT INTO deleted_conversations VALUES (1, 'a', 'conv_gone', 0, 1, 1), (2, 'b', 'conv_gone', 1, 1, 1);
 INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 1, 0, '[]'),
     (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1, 0, '[]');
+INSERT INTO shares VALUES (1, 'sh', 'a', 'y', zeroblob(32), 'hello', '[]', 1, 2),
+    (2, 'si', 'b', 'z', CAST(printf('%032d', 1) AS BLOB), NULL, '[]', 1, NULL);
+INSERT INTO share_pictures VALUES ('a', 'sh', 'f', 'cf', 'image/png', 9), ('b', 'si', 'g', 'cg', 'image/gif', 8);
 INSERT INTO messages VALUES (1, 'm1', 'a', 'y', NULL, 'user', 'hello', NULL, 1, 0, 'complete', NULL),
     (2, 'm2', 'b', NULL, 's', 'assistant', 'hi', 'm', 1, 0, 'complete', NULL),
     (3, 'm3', 'b', 'z', NULL, 'assistant', '', 'm', 1, 0, 'in_progress', NULL);
@@ -382,6 +385,23 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE providers SET sealed_key = NULL",
     ],
     ("providers", "models_list"): ["UPDATE providers SET models = '{}'", "UPDATE providers SET models = ''"],
+    ("shares", "share_token_sha256"): ["UPDATE shares SET token_hash = zeroblob(31) WHERE number = 1"],
+    ("shares", "share_title_length"): ["UPDATE shares SET title = printf('%201s', 'x')"],
+    ("shares", "share_length"): ["UPDATE shares SET messages = printf('%4000001s', 'x')"],
+    ("shares", "id"): ["UPDATE shares SET id = 'sh'"],
+    ("shares", "token_hash"): ["UPDATE shares SET token_hash = zeroblob(32)"],
+    ("shares", "shares_bounded"): [
+        """
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+        INSERT INTO shares (id, account_id, conversation_id, token_hash, messages, created_at)
+        SELECT 'x' || i, 'a', 'y', CAST(printf('%032d', i + 1) AS BLOB), '[]', 1 FROM n
+        """
+    ],
+    ("share_pictures", "share_picture_type"): ["UPDATE share_pictures SET content_type = 'image/svg+xml'"],
+    ("share_pictures", "share_picture_size"): ["UPDATE share_pictures SET size = -1"],
+    ("share_pictures", "account_id, share_id, artifact_id"): [
+        "INSERT INTO share_pictures VALUES ('a', 'sh', 'f', 'cf', 'image/png', 1)"
+    ],
     ("tool_servers", "tool_server_name_slug"): [
         f"UPDATE tool_servers SET name = '{text}'" for text in ("", "A", "a b", "ä", "a/b", "a" * 64)
     ],
@@ -958,6 +978,8 @@ COUNTED = {
     "idempotency_keys": "ifnull(headers, '')",
     "providers": "name || base_url || ifnull(models, '')",
     "project_files": "''",
+    "shares": "ifnull(title, '') || messages",
+    "share_pictures": "''",
     "imports": "ifnull(reason, '') || ifnull(settings, '')",
     "import_entries": "ifnull(title, '') || ifnull(reason, '')",
     "tool_servers": "name || url || tools || ifnull(accepted, '') || ask || ifnull(detail, '')",
@@ -972,7 +994,10 @@ def counted(conn: sqlite3.Connection, account_id: str) -> int:
     ]
     sums.append("SELECT length(CAST(instructions AS BLOB)) FROM accounts WHERE id = ?1")
     sums.append("SELECT sum(text_bytes) FROM project_files WHERE account_id = ?1")
-    sums += [f"SELECT sum(size) FROM {table} WHERE account_id = ?1" for table in ("artifacts", "idempotency_keys")]
+    sums += [
+        f"SELECT sum(size) FROM {table} WHERE account_id = ?1"
+        for table in ("artifacts", "idempotency_keys", "share_pictures")
+    ]
     return sum(conn.execute(query, (account_id,)).fetchone()[0] or 0 for query in sums)
 
 
@@ -984,6 +1009,9 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
         "UPDATE messages SET content = 'gr\u00f6\u00dfer \U0001f642' WHERE id = 'm1'",
         "UPDATE conversations SET title = NULL WHERE id = 'y'",
         "UPDATE project_files SET text_bytes = 70 WHERE number = 1",
+        "UPDATE shares SET title = 'gr\u00fcn', messages = '[\"\u00fc\"]' WHERE id = 'sh'",
+        "UPDATE share_pictures SET size = 77 WHERE share_id = 'sh'",
+        "DELETE FROM shares WHERE id = 'sh'",
         "UPDATE artifacts SET size = 1000, prompt = 'gr\u00fcn' WHERE id = 'f'",
         "UPDATE runs SET status = 'error', error = '{}', finished_at = 2 WHERE id = 'r'",
         "UPDATE runs SET events = '{}' WHERE id = 't'",
@@ -1032,7 +1060,8 @@ UNCOUNTED = {
         artifacts.sha256 idempotency_keys.place idempotency_keys.body_sha256
         runs.status runs.model runs.reason messages.role messages.model messages.status answers.finish_reason
         support_conversations.status support_messages.role providers.sealed_key providers.api_key_hint providers.api
-        imports.status imports.source import_entries.status tool_servers.sealed_key tool_servers.api_key_hint""",
+        imports.status imports.source import_entries.status tool_servers.sealed_key tool_servers.api_key_hint
+        shares.token_hash share_pictures.content_type""",
     "within the 256 bytes of its message, conversation, artifact or project": "imported_items.kind imported_items.source",
     "at most 64 names of tools": "conversations.always_allow",
     "counted as the size of the artifact": "artifact_chunks.content",
@@ -1168,6 +1197,7 @@ ACROSS_ACCOUNTS = """
     svc/content/history.py:end_interrupted_answers
     svc/content/project_files.py:module
     svc/content/idempotency.py:module svc/content/imports.py:end_interrupted svc/content/imports.py:module
+    svc/content/shares.py:module svc/content/shares.py:by_token
     svc/content/support.py:_account_of svc/inference/tool_servers/records.py:due svc/quota.py:release_all
     svc/agents/run_records.py:module svc/content/artifacts.py:module svc/content/conversations.py:module
     svc/auth/links.py:delete_outstanding svc/auth/oauth_flows.py:delete_all

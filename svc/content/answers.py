@@ -41,6 +41,18 @@ def add(tx: sqlite3.Connection, account_id: str, message_id: str, memory: list[d
     tx.execute(statement, (message_id, account_id, orjson.dumps(memory).decode()))
 
 
+def copy(tx: sqlite3.Connection, account_id: str, message_id: str, to_message_id: str) -> None:
+    """Store the details of an answer for a copy of its message, without seals and calls that wait."""
+    statement = """
+        INSERT INTO answers (message_id, account_id, input_tokens, output_tokens, cost_micros, duration_ms,
+            finish_reason, reasoning, memory, cached_input_tokens, saved_micros, steps, sources)
+        SELECT ?, account_id, input_tokens, output_tokens, cost_micros, duration_ms,
+            finish_reason, reasoning, memory, cached_input_tokens, saved_micros, steps, sources
+        FROM answers WHERE account_id = ? AND message_id = ?
+    """
+    tx.execute(statement, (to_message_id, account_id, message_id))
+
+
 def update(tx: sqlite3.Connection, account_id: str, message_id: str, answer: AnswerDetails) -> None:
     reasoning = answer.reasoning and storable(answer.reasoning, _REASONING_LENGTH)
     statement = """

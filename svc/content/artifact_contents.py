@@ -110,9 +110,25 @@ def content_chunk(conn: sqlite3.Connection, account_id: str, artifact_id: str, s
     return bytes(row["content"])
 
 
+def shared_chunk(conn: sqlite3.Connection, account_id: str, share_id: str, artifact_id: str, number: int) -> bytes:
+    """Return the chunk `number` (from 0) of a picture of a share. Raises ContentReplaced if the share is gone."""
+    query = """
+        SELECT artifact_chunks.content
+        FROM share_pictures JOIN artifact_chunks USING (account_id, content_id)
+        WHERE share_pictures.account_id = ? AND share_id = ? AND artifact_id = ? AND artifact_chunks.number = ?
+    """
+    row = conn.execute(query, (account_id, share_id, artifact_id, number)).fetchone()
+    if row is None:
+        raise ContentReplaced
+    return bytes(row["content"])
+
+
 _LEAVE = """
     UPDATE artifact_contents SET unused = 1 WHERE NOT EXISTS (
         SELECT 1 FROM artifacts WHERE account_id = artifact_contents.account_id AND content_id = artifact_contents.id)
+    AND NOT EXISTS (
+        SELECT 1 FROM share_pictures
+        WHERE account_id = artifact_contents.account_id AND content_id = artifact_contents.id)
 """
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import orjson
 
 from svc import quota
-from svc.content import branches, history, idempotency
+from svc.content import branches, history, idempotency, shares
 from svc.content.word_runs import CHUNKS, TITLES
 from svc.content.words import indexed_words
 from svc.ids import fields_as_json, new_id
@@ -208,11 +208,13 @@ def replace_title(
 
 
 def delete_conversation(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> bool:
-    """Delete messages and kept answers for 5 ms, then the conversation; return whether there is more.
+    """Delete shares, messages and kept answers for 5 ms, then the conversation; return whether there is more.
 
     Raises ApiError `not_found`.
     """
     conversation = TABLE.by_id(tx, account_id, conversation_id)
+    if shares.delete_of_conversation(tx, account_id, conversation_id):
+        return True
     if history.delete_some(tx, account_id, conversation_id=conversation_id):
         return True
     if idempotency.forget_some(tx, account_id, conversation_id):

@@ -188,6 +188,18 @@ def message_by_id(
     return Message(**row)
 
 
+def last_of(conn: sqlite3.Connection, account_id: str, conversation_id: str, message_id: str | None) -> int:
+    """Return the number of a message of the current branch, by default its newest. Raises ApiError `not_found`."""
+    query = """
+        SELECT number FROM current_messages WHERE account_id = ?1 AND conversation_id = ?2 AND (?3 IS NULL OR id = ?3)
+        ORDER BY number DESC LIMIT 1
+    """
+    row = conn.execute(query, (account_id, conversation_id, message_id)).fetchone()
+    if row is None:
+        raise ApiError("not_found", "This conversation shows no such message.", param="message_id")
+    return int(row[0])
+
+
 def delete_some(tx: sqlite3.Connection, account_id: str, **of: str) -> bool:
     """Delete messages of an account, `of` a `conversation_id` or `run_id`, for 5 ms; return whether more are left."""
     narrowed = "".join(f" AND {column} = ?" for column in of)

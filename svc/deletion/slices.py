@@ -24,6 +24,7 @@ from svc.content import (
     imports,
     project_files,
     projects,
+    shares,
     support,
     word_runs,
 )
@@ -34,6 +35,7 @@ from svc.server.sse import Drain
 
 _SLICES = (
     word_runs.delete_some,
+    shares.delete_some,
     history.delete_some,
     conversations.TABLE.delete_some,
     project_files.delete_some,
@@ -155,6 +157,7 @@ async def delete_old(db: Database, config: Config) -> None:
         (idempotency.delete_old, idempotency.KEPT_SECONDS / _DAY_SECONDS),
         (sign_ins.delete_old, sign_ins.KEPT_DAYS),
         (imports.delete_old, imports.KEPT_DAYS),
+        (shares.delete_expired, 0),
         (conversations.delete_old, config.keep_conversations_days),
         (run_records.delete_old, config.keep_runs_days),
         (artifacts.delete_old, config.keep_files_days),

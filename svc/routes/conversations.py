@@ -25,7 +25,7 @@ from svc.shapes import ABSENT, boolean, given, json_object, list_of, nullable, o
 from svc.tables import Page
 
 describes = partial(Operation, "Conversations")
-_CONVERSATION = json_object(
+CONVERSATION = json_object(
     "Conversation",
     id=id_of("conv"),
     title=nullable(string).about(example="Trains"),
@@ -47,7 +47,7 @@ _MATCH = json_object(
 _FOUND_CONVERSATION = json_object(
     "FoundConversation",
     "",
-    _CONVERSATION,
+    CONVERSATION,
     matches=list_of(_MATCH).about("With `q`: the texts that matched.").optional(),
 )
 _INCOMPLETE = boolean.about(
@@ -122,7 +122,7 @@ _NO_ANSWER = Refusal("not_found", _ENDED.message)
 
 @describes(
     "Create a conversation",
-    answer=Answer("The conversation.", _CONVERSATION, 201),
+    answer=Answer("The conversation.", CONVERSATION, 201),
     errors=[PROJECT_NOT_FOUND, NO_ROOM],
 )
 async def create_conversation(request: Request, caller: Caller, body: ConversationFields) -> object:
@@ -143,7 +143,7 @@ async def list_conversations(request: Request, caller: Caller) -> object:
     return await request.state.db.heavy_read(search.search, caller.id, words, limit, after, project_id)
 
 
-@describes("Show a conversation", answer=Answer("The conversation.", _CONVERSATION))
+@describes("Show a conversation", answer=Answer("The conversation.", CONVERSATION))
 async def get_conversation(request: Request, caller: Caller, conversation_id: str) -> object:
     return await request.state.db.read(conversations.TABLE.by_id, caller.id, conversation_id)
 
@@ -154,7 +154,7 @@ async def get_conversation(request: Request, caller: Caller, conversation_id: st
         "title": {"title": "Trains to Zürich"},
         "version": {"current_message_id": "msg_01m3250v3vn4qvxnatpwzmywwn"},
     },
-    answer=Answer("The changed conversation.", _CONVERSATION),
+    answer=Answer("The changed conversation.", CONVERSATION),
     errors=[
         PROJECT_NOT_FOUND,
         Refusal("not_found", "There is no such message in this conversation.", "current_message_id"),
@@ -180,7 +180,7 @@ async def delete_conversation(request: Request, caller: Caller, conversation_id:
     "Stop the answer in progress",
     "Its text so far stays, with the status `stopped`.",
     answer=Answer(
-        "The answer is being stopped.", _CONVERSATION.about(example={**_CONVERSATION.example, "answering": True}), 202
+        "The answer is being stopped.", CONVERSATION.about(example={**CONVERSATION.example, "answering": True}), 202
     ),
     errors=[_ENDED],
 )

@@ -19,7 +19,7 @@ from svc.agents import run_records
 from svc.auth import sign_ins
 from svc.auth.accounts import Account
 from svc.billing import wallet
-from svc.content import answers, artifact_contents, branches, conversations, imports, projects, support
+from svc.content import answers, artifact_contents, branches, conversations, imports, projects, shares, support
 from svc.content.artifacts import Artifact
 from svc.content.history import Message
 from svc.db import Database
@@ -74,6 +74,12 @@ KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], Any]]] = {
     "branches": ("branches", "conversation_id, branch", branches.as_json),
     "messages": ("messages", "number", _message),
     "answers": ("answers", "message_id", lambda row: {"message_id": row["message_id"], **answers.as_json(row)}),
+    "shares": (
+        "shares",
+        "number",
+        lambda row: {**shares.TABLE.make(row), "messages": orjson.Fragment(row["messages"])},
+    ),
+    "share_pictures": ("share_pictures", "share_id, artifact_id", json_of("share_id artifact_id content_type size")),
     "forgotten": ("forgotten", "message_id", json_of("message_id forgotten_at")),
     "imports": ("imports", "id", imports.TABLE.make),
     "import_entries": ("import_entries", "number", json_of("import_id title status reason")),

@@ -33,6 +33,7 @@ _GROUP = json_object(
     allowance_micros=COUNT,
     own_providers=boolean,
     chats_per_minute=nullable(COUNT).about("Null: that of the tier.", None),
+    sharing=boolean.about("Whether they may share conversations by link.", False),
 )
 _SERVER = json_object(
     "CatalogServer",

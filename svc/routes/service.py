@@ -36,6 +36,7 @@ _IDS = {
         ("project_id", "project", "proj"),
         ("provider_id", "provider", "prov"),
         ("run_id", "run", "run"),
+        ("share_id", "share", "shr"),
         ("tool_server_id", "tool server", "tsrv"),
         ("support_id", "support conversation", "sup"),
     )

@@ -85,6 +85,7 @@ SETTINGS = json_object(
     instructions=nullable(string).about("The caller's own instructions for all chats in a session.", "Be brief."),
     mail_enabled=boolean.about("Whether this service can send mail, such as the link that confirms an address.", False),
     deletion_enabled=boolean.about("Whether users may delete their accounts.", True),
+    sharing_enabled=boolean.about("Whether the account may share conversations by link.", True),
     retention=json_object(
         "Retention",
         "How long the operator keeps unused content. Null means without a limit.",
@@ -349,6 +350,7 @@ def _settings(
         "instructions": account.instructions,
         "mail_enabled": state.mail is not None,
         "deletion_enabled": may_delete_themselves(state),
+        "sharing_enabled": group is None or group.sharing,
         "retention": {
             "conversations_days": state.config.keep_conversations_days,
             "runs_days": state.config.keep_runs_days,

@@ -85,6 +85,7 @@ class Limits:
             "signup": (config.signups_per_hour, 3600),
             "password_reset": (config.resets_per_hour, 3600),
             "password_reset_confirm": (10, 60),
+            "shared": (240, 60),  # shares and their pictures
             "oauth": (300, 60),  # each step stores something, or sends a request to the provider
             # counted for each account:
             "verify_email": (3, 3600),

@@ -65,6 +65,7 @@ async def fill(service: Service, headers: dict[str, str], account_id: str) -> di
     await post("/artifacts", {"name": "../../etc/pass wd\u202e.txt", "content": "Grüße", "project_id": project["id"]})
     empty = await post("/artifacts", {"name": "empty..", "content": ""})
     await post(f"/projects/{project['id']}/files", {"artifact_id": empty["id"]})
+    await post(f"/conversations/{conversation['id']}/shares", {})
     await post("/support/conversations", {"subject": "s", "message": "help"})
     return {"key": key, "project": project, "conversation": conversation}
 
@@ -82,7 +83,16 @@ async def test_export_has_all_data_of_the_account_only(service: Service) -> None
     counts = {kind: len(lines(archive, kind)) for kind in (*KINDS, "artifacts")}
     assert counts == {
         **dict.fromkeys(
-            ("api_keys", "providers", "tool_servers", "projects", "runs", "support_conversations", "support_messages"),
+            (
+                "api_keys",
+                "providers",
+                "tool_servers",
+                "projects",
+                "runs",
+                "support_conversations",
+                "support_messages",
+                "shares",
+            ),
             1,
         ),
         **dict.fromkeys(("conversations", "ledger", "usage"), 2),
@@ -94,6 +104,7 @@ async def test_export_has_all_data_of_the_account_only(service: Service) -> None
         "checkouts": 0,
         "branches": 0,
         "forgotten": 0,
+        "share_pictures": 0,
         "imports": 0,
         "project_files": 1,
         "import_entries": 0,

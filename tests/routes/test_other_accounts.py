@@ -58,6 +58,9 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
     ("POST", "/conversations"): {"body.project_id": "project"},
     ("PATCH", "/conversations/{conversation_id}"): {"body.project_id": "project", "body.current_message_id": "message"},
     ("GET", "/conversations/{conversation_id}/messages"): {"query.after": "message"},
+    ("POST", "/conversations/{conversation_id}/shares"): {"body.message_id": "message"},
+    ("POST", "/conversations/{conversation_id}/fork"): {"body.message_id": "message"},
+    ("GET", "/user/shares"): {"query.after": "share"},
     ("GET", "/support/conversations"): {"query.after": "support"},
     ("GET", "/billing/ledger"): {"query.after": "ledger"},
     ("GET", "/checkout/return"): {"query.checkout": "checkout"},
@@ -65,6 +68,7 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
 # Routes whose path has a parameter that names nothing that an account has.
 WITHOUT_REFERENCES = """
     GET /auth/oauth/{provider}, GET /auth/oauth/{provider}/callback, POST /user/identities/{identity}, GET /static/{path:path},
+    GET /shared/{token}, GET /shared/{token}/pictures/{picture},
     POST /projects/{project_id}/files, DELETE /projects/{project_id}/files/{artifact_id}
 """
 # Bodies for which the interface document's first example does not serve.
@@ -184,6 +188,7 @@ async def person(service: Service, provider: str) -> Person:
     own["conversation"] = (await post("/conversations", {"title": "t"}))["id"]
     path = f"/conversations/{own['conversation']}/messages"
     own["message"] = (await post(path, {"role": "user", "content": "secret zebra"}))["id"]
+    own["share"] = (await post(f"/conversations/{own['conversation']}/shares", {}))["id"]
     own["import"] = (await db.write(imports.add_import, someone.account_id, now)).id
     await db.write(imports.change, someone.account_id, own["import"], {"status": "done"})
     own["support"] = (await post("/support/conversations", {"message": "secret zebra"}))["id"]
@@ -211,6 +216,8 @@ async def browse(service: Service, who: Person, method: str, path: str, **option
 async def send(service: Service, who: Person, method: str, path: str, place: str, value: str) -> httpx.Response:
     """The request of `who` with `value` at `place`, and their own objects in every other one."""
     body = body_of(method, path)
+    if path.endswith("/fork"):
+        body = {"message_id": who.own["message"]}
     path = who.target(path, **(dict.fromkeys(PARAMETER.findall(path), value) if place == "path" else {}))
     where, _, name = place.partition(".")
     params = {name: value} if where == "query" else {}
@@ -348,8 +355,13 @@ async def test_fields_set_by_the_service_are_ignored(service: Service, mine: Per
             continue
         before = await everything(service)
         answer = await service.client.request(method, mine.target(path), json={**forged, **body}, headers=mine.headers)
-        # 404 where no voice is installed, and for the example of an artifact
-        expected = (200, 201, 409, *((404,) if path.startswith("/v1/audio/") or path.endswith("/files") else ()))
+        # 404 where no voice is installed, and for the examples of an artifact and a message
+        expected = (
+            200,
+            201,
+            409,
+            *((404,) if path.startswith("/v1/audio/") or path.endswith(("/files", "/fork")) else ()),
+        )
         assert answer.status_code in expected, f"{method} {path}: {answer.text}"
         after = await everything(service)
         assert of_them(after) == of_them(before), f"{method} {path}"
@@ -444,6 +456,7 @@ LISTS: dict[str, Make] = {
     "/conversations/{conversation_id}/messages": posts(
         "/conversations/{conversation_id}/messages", {"role": "user", "content": "NUMBER"}
     ),
+    "/user/shares": posts("/conversations/{conversation_id}/shares", {}),
     "/support/conversations": make_support,
     "/billing/ledger": make_credit,
 }
@@ -526,6 +539,7 @@ TABLES = {
     "/artifacts": "artifacts",
     "/conversations": "conversations",
     "/conversations/{conversation_id}/messages": "messages",
+    "/user/shares": "shares",
     "/support/conversations": "support_conversations",
     "/billing/ledger": None,  # its rows are never deleted
 }

@@ -29,6 +29,7 @@ OPEN |= {
     "/static/{path:path}",
     "/",
 }
+OPEN |= {"/shared/{token}", "/shared/{token}/pictures/{picture}"}  # the token is the secret
 OPEN |= {"/billing/webhook"}  # it has a signature
 OPEN |= {path for _, path, _ in ROUTES if path.startswith(("/checkout", "/auth/oauth"))}  # these have a cookie
 GUARDED = [(method, path) for method, path, _ in ROUTES if path not in OPEN]

@@ -24,7 +24,7 @@ NOT_PERSONAL = {
         checkouts.state usage_days.day usage_days.group_name oauth_flows.provider identities.issuer audit.action
         audit.actor sign_ins.way sign_ins.code artifacts.content_type api_keys.key_prefix providers.api
         imports.status imports.source import_entries.status imported_items.kind imported_items.source
-        project_files.status project_files.error_code file_passages.mark""",
+        project_files.status project_files.error_code file_passages.mark share_pictures.content_type""",
     "the same for all: it does not say whose": "messages.model runs.model usage_days.model ledger.model accounts.default_model",
     "numbers": "fresh_words.place",
     "hashes of random secrets, which are not deleted with texts": "oauth_flows.browser_hash oauth_codes.browser_hash",
@@ -94,6 +94,9 @@ INSERT INTO runs (id, account_id, goal, model, max_steps, created_at, status, er
     VALUES ('err_' || :n, :a, words(20), 'm', 6, :now, 'error', words(20), :now);
 INSERT INTO messages (id, account_id, conversation_id, role, content, created_at, status, error)
     VALUES ('fail_' || :n, :a, :conversation, 'assistant', words(9), :now, 'failed', words(9));
+INSERT INTO shares (id, account_id, conversation_id, token_hash, title, messages, created_at)
+    VALUES ('shr_' || :n, :a, :conversation, blob(32), words(5), '["' || words(90) || '"]', :now);
+INSERT INTO share_pictures VALUES (:a, 'shr_' || :n, 'art_' || :n, 'content_' || :n, 'image/png', 20000);
 INSERT INTO branches (account_id, conversation_id, branch, last, shown_to) VALUES (:a, :conversation, 0, 9e9, 9e9);
 INSERT INTO answers (message_id, account_id, input_tokens, output_tokens, cost_micros, duration_ms, finish_reason, reasoning, memory, sealed_call_id, sealed, steps, sources, waiting)
     VALUES (:message, :a, 1, 1, 0, 1, 'stop', words(150), '["' || words(9) || '"]', words(3), '["' || words(9) || '"]',
