@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from svc.content import artifacts, branches, conversations, history, imports, projects
+from svc.content import artifacts, branches, conversations, history, imports, project_files, projects
 from svc.content.imports import Import
 from svc.errors import ApiError
 
@@ -49,7 +49,7 @@ def undo_some(tx: sqlite3.Connection, account_id: str, import_id: str) -> tuple[
 
 
 def _undo_one(tx: sqlite3.Connection, account_id: str, import_id: str) -> tuple[bool, str]:
-    for kind in ("conversation", "message", "artifact", "project"):
+    for kind in ("conversation", "message", "project_file", "artifact", "project"):
         if item := imports.next_item(tx, account_id, import_id, kind):
             break
     else:
@@ -63,7 +63,12 @@ def _undo_one(tx: sqlite3.Connection, account_id: str, import_id: str) -> tuple[
         history.delete_from(tx, account_id, conversation_id, first)
         branches.prune(tx, account_id, conversation_id)
         return True, conversation_id
+    if kind == "project_file":
+        with contextlib.suppress(ApiError):  # it was removed
+            project_files.remove_file(tx, account_id, conversation_id, item_id)
+        imports.forget_item(tx, account_id, kind, item_id, conversation_id)
+        return True, ""
     with contextlib.suppress(ApiError):  # it was deleted
         (artifacts.TABLE if kind == "artifact" else projects.TABLE).delete(tx, account_id, item_id)
-    imports.forget_item(tx, account_id, item_id)
+    imports.forget_item(tx, account_id, kind, item_id)
     return True, ""

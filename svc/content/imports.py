@@ -158,7 +158,7 @@ def _key(source_id: str) -> str:
 
 
 def next_item(conn: sqlite3.Connection, account_id: str, import_id: str, kind: str) -> tuple[str, str] | None:
-    """Return the id of something that an import has made, and of its conversation if it is a message."""
+    """Return the id of something that an import has made, with the conversation or the project that it is in."""
     query = """
         SELECT item_id, conversation_id FROM imported_items WHERE account_id = ? AND import_id = ? AND kind = ? LIMIT 1
     """
@@ -177,8 +177,11 @@ def first_message(conn: sqlite3.Connection, account_id: str, import_id: str, con
     return first
 
 
-def forget_item(tx: sqlite3.Connection, account_id: str, item_id: str) -> None:
-    tx.execute("DELETE FROM imported_items WHERE account_id = ? AND item_id = ?", (account_id, item_id))
+def forget_item(tx: sqlite3.Connection, account_id: str, kind: str, item_id: str, conversation_id: str = "") -> None:
+    statement = """
+        DELETE FROM imported_items WHERE account_id = ? AND kind = ? AND item_id = ? AND conversation_id = ?
+    """
+    tx.execute(statement, (account_id, kind, item_id, conversation_id))
 
 
 def is_unused(conn: sqlite3.Connection, account_id: str) -> bool:
@@ -200,7 +203,7 @@ def add_project(
         storable(instructions, projects.INSTRUCTIONS_LENGTH) if isinstance(instructions, str) else "",
         steps if isinstance(steps, int) and 1 <= steps <= projects.MOST_STEPS else None,
     )
-    project = projects.add_project(tx, account_id, new, _time(head, now_seconds))
+    project = projects.add_project(tx, account_id, new, time_in(head, now_seconds))
     add_item(tx, account_id, import_id, source, "project", source_id, project.id)
 
 
@@ -220,7 +223,7 @@ def begin_chat(
         if conversations.TABLE.by_id(tx, account_id, conversation_id).answering:
             raise history.already_answering()
         return Plan(conversation_id, ids, is_new=False)
-    project, created = head.get("project"), _time(head, now_seconds)
+    project, created = head.get("project"), time_in(head, now_seconds)
     fields = {
         "title": label_of(head.get("title")),
         "project_id": project and imported_id(tx, account_id, source, "project", str(project)),
@@ -228,7 +231,7 @@ def begin_chat(
         "temperature": _within(head.get("temperature"), 0, 2),
         "max_output_tokens": _within(head.get("max_output_tokens"), 1, 2**31 - 1, whole=True),
         "created_at": created,
-        "updated_at": max(created, _time({"created": head.get("updated")}, now_seconds)),
+        "updated_at": max(created, time_in({"created": head.get("updated")}, now_seconds)),
     }
     made = conversations.add_conversation(tx, account_id, now_seconds, new_id("conv", now_seconds), **fields)
     add_item(tx, account_id, import_id, source, "conversation", source_id, made.id)
@@ -247,7 +250,7 @@ def _stored_ids(conn: sqlite3.Connection, account_id: str, source: str, conversa
     return found
 
 
-def _time(head: Mapping[str, Any], now_seconds: float) -> float:
+def time_in(head: Mapping[str, Any], now_seconds: float) -> float:
     created = head.get("created")
     return min(created, now_seconds) if isinstance(created, int | float) else now_seconds
 
@@ -304,7 +307,7 @@ def _add_message(
         conversation_id=conversation_id,
         role=role if role in ("system", "user") else "assistant",
         content=str(message["content"]),
-        now_seconds=_time(message, now_seconds),
+        now_seconds=time_in(message, now_seconds),
         model=message["model"] if is_answer else None,
         replaces=replaced,
         branch=branch,

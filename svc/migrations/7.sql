@@ -107,9 +107,9 @@ CREATE TABLE imported_items (
     number INTEGER PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     import_id TEXT NOT NULL,
-    kind TEXT NOT NULL CONSTRAINT item_kind_known CHECK (kind IN ('project', 'artifact', 'conversation', 'message')),
+    kind TEXT NOT NULL CONSTRAINT item_kind_known CHECK (kind IN ('project', 'artifact', 'project_file', 'conversation', 'message')),
     source TEXT NOT NULL CONSTRAINT item_source_known CHECK (source IN ('chatgpt', 'claude', 'open_webui', 'librechat', 'svc')),
-    conversation_id TEXT NOT NULL, -- of a message; '' for others
+    conversation_id TEXT NOT NULL, -- of a message, or the project of a project's file; '' for others
     source_id TEXT NOT NULL CONSTRAINT source_id_length CHECK (length(source_id) <= 200),
     item_id TEXT NOT NULL,
     UNIQUE (account_id, source, conversation_id, kind, source_id)

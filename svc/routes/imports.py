@@ -78,7 +78,7 @@ async def create_import(request: Request, caller: Caller) -> object:
         settings = partial(import_settings, state, caller, row.id)
         keep_days, pool = state.config.keep_conversations_days, state.process_pools["imports"]
         parts = (state.db, state.clock, pool, state.open_imports, keep_days)
-        Importing(*parts, row, file, settings).start(state.drain, state.log, held.pop_all())
+        Importing(*parts, row, file, settings, state.file_reading.wake).start(state.drain, state.log, held.pop_all())
     return {**row.as_json(), "conversations": []}
 
 

@@ -16,7 +16,7 @@ import orjson
 
 from svc import quota
 from svc.builtin.processes import ProcessPool
-from svc.content import artifacts, conversations, imports
+from svc.content import artifacts, conversations, imported_files, imports
 from svc.content.artifacts import Home
 from svc.content.imports import Import, Plan
 from svc.db import Database
@@ -48,7 +48,8 @@ class _Batch:
 
 @dataclass
 class Importing:
-    """One import. `file` has the export, `apply_settings` replaces the settings of an unused account.
+    """One import. `file` has the export, `apply_settings` replaces the settings of an unused account, and `read_files`
+    has the files of projects read.
 
     `keep_days` is how long the operator keeps conversations. `open_imports` has those in progress, by their ids.
     """
@@ -61,6 +62,7 @@ class Importing:
     row: Import
     file: BinaryIO
     apply_settings: ApplySettings
+    read_files: Callable[[], None]
     _interrupt: Interrupt = field(default_factory=Interrupt)
     _source: str = ""
 
@@ -130,6 +132,9 @@ class Importing:
                 await db.write(imports.add_project, *arguments)
             elif batch.kind == "artifact":
                 await self._artifact(record, batch.content)
+            elif batch.kind == "project_file":
+                await db.write(imported_files.add_file, owner, self.row.id, self._source, record, self.clock())
+                self.read_files()
             elif batch.kind in ("failed", "skipped"):
                 await self._report(record.get("title"), batch.kind, record["reason"])
         except ApiError as error:

@@ -16,8 +16,9 @@ from svc.content.answers import AnswerDetails
 from tests.conftest import Service, bearer
 from tests.routes.test_imports import Headers, ended, imported
 from tests.support import exports
+from tests.support.waiting import until
 
-KINDS = ("projects", "artifacts", "conversations", "messages", "branches", "answers")
+KINDS = ("projects", "artifacts", "project_files", "conversations", "messages", "branches", "answers")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(str.strip)
 NAME = st.text(st.characters(categories=["L", "N"], include_characters=" .-'"), min_size=1, max_size=20).filter(
     str.strip
@@ -41,7 +42,7 @@ CONVERSATION = st.tuples(
 ACCOUNT = st.fixed_dictionaries(
     {
         "projects": st.lists(st.tuples(NAME, TEXT, st.none() | st.integers(1, 20)), max_size=2),
-        "artifacts": st.lists(st.tuples(NAME, st.binary(max_size=50), st.booleans()), max_size=3),
+        "artifacts": st.lists(st.tuples(NAME, st.binary(max_size=50), st.booleans(), st.booleans()), max_size=3),
         "conversations": st.lists(CONVERSATION, max_size=3),
         "settings": st.fixed_dictionaries(
             {
@@ -70,11 +71,15 @@ async def fill(service: Service, headers: Headers, account_id: str, content: dic
     ]
     project_id = made[0] if made else None
     files = []
-    for name, data, filed in content["artifacts"]:
+    for name, data, filed, read in content["artifacts"]:
         files.append(
             await post("/artifacts", {"name": name, "content": "", "project_id": project_id if filed else None})
         )
         await service.client.put(f"/artifacts/{files[-1]}/content", content=data, headers=headers)
+        if project_id and read:
+            body = {"artifact_id": files[-1]}
+            added = await service.client.post(f"/projects/{project_id}/files", json=body, headers=headers)
+            assert added.status_code == 201
     for title, pinned, filed, temperature, messages, shown in content["conversations"]:
         fields = {"title": title, "pinned": pinned, "temperature": temperature}
         conversation = await post("/conversations", {**fields, "project_id": project_id if filed else None})
@@ -119,6 +124,8 @@ def add(
 
 
 async def exported(service: Service, headers: Headers) -> bytes:
+    reading = "SELECT count(*) FROM project_files WHERE status = 'reading'"
+    await until(lambda: not service.state["db"].look_up(lambda conn: conn.execute(reading).fetchone()[0]))
     answer = await service.client.get("/user/export", headers=headers)
     assert answer.status_code == 200
     return answer.content
@@ -166,7 +173,7 @@ async def filled(service: Service) -> tuple[Headers, bytes]:
     content = {
         "settings": {"instructions": "Be brief.", "memory_enabled": False},
         "projects": [("Thesis", "Cite.", 7)],
-        "artifacts": [("a.txt", b"abc", True)],
+        "artifacts": [("a.txt", b"abc", True, True), ("b.txt", b"b", True, False), ("c.txt", b"", True, True)],
         "conversations": [
             ("One", True, True, 0.5, [message, message, message], 0),
             (None, False, False, None, [], None),

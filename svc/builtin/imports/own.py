@@ -36,7 +36,7 @@ class Own:
                 self._messages.setdefault(conversation, []).append(said)
 
     def records(self) -> Iterator[tuple[str, Any]]:
-        """Yield the settings, the projects, the artifacts, then each conversation with its messages."""
+        """Yield settings, projects, artifacts, files of projects, then each conversation with its messages."""
         yield "settings", dict_of(json.loads(b"".join(self._lines("account.json")) or b"{}"))
         for project in self._objects("projects.jsonl"):
             yield "project", {**project, "created": time_of(project.get("created_at"))}
@@ -47,6 +47,9 @@ class Own:
                 )
                 file.created = time_of(line.get("created_at"))
                 yield "artifact", (file, {"project": line.get("project_id"), "prompt": line.get("prompt")})
+        for line in self._objects("project_files.jsonl"):
+            ids = {"project": line.get("project_id"), "artifact": line.get("artifact_id")}
+            yield "project_file", {**ids, "created": time_of(line.get("created_at"))}
         yield from self._chats()
 
     def _objects(self, name: str) -> Iterator[dict[str, Any]]:

@@ -254,7 +254,9 @@ class _Reader:
         if not isinstance(item, Chat):
             head, files = item
             yield "project", head
-            yield from (("artifact", (file, {"project": head["id"]})) for file in files)
+            for file in files:
+                yield "artifact", (file, {"project": head["id"]})
+                yield "project_file", {"project": head["id"], "artifact": file.key}
         elif item.archived:
             yield "skipped", {"title": item.title, "reason": _LEFT_OUT}
         elif not any(message.role and not message.is_empty() for message in item.messages):
