@@ -70,8 +70,8 @@ def pages_of(content: bytes, name: str, content_type: str) -> list[TextPage]:
 
 
 def _unsupported(content_type: str) -> NoText:
-    kinds = "text, HTML, PDF, DOCX, PPTX, XLSX, ODT and EPUB files"
-    return NoText("unsupported_media_type", f"This file cannot be read ({content_type}). Its text is in {kinds}.")
+    kinds = "text, HTML, PDF, DOCX, PPTX, XLSX, ODT and EPUB"
+    return NoText("unsupported_media_type", f"The format of this file ({content_type}) is none of {kinds}.")
 
 
 def _pages_of_pdf(content: bytes) -> list[TextPage]:

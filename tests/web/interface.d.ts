@@ -62,7 +62,11 @@ interface Interface {
     test(id: string): Promise<Api.ToolServerTest>;
   };
   tools: { list(): Promise<Api.Tool[]> };
-  projects: Crud<Api.Project, Api.CreateProjectRequest, Api.UpdateProjectRequest>;
+  projects: Crud<Api.Project, Api.CreateProjectRequest, Api.UpdateProjectRequest> & {
+    files(id: string): Promise<Api.ProjectFile[]>;
+    addFile(id: string, artifactId: string): Promise<Api.ProjectFile>;
+    removeFile(id: string, artifactId: string): Promise<null>;
+  };
   conversations: Crud<Api.Conversation, Api.ConversationRequest, Api.ConversationRequest> & {
     exported(id: string): Promise<Blob>;
     messages(id: string, values?: Values, options?: Options): Promise<Page<Api.Message>>;
@@ -77,6 +81,7 @@ interface Interface {
   };
   artifacts: Crud<Api.Artifact, Api.CreateArtifactRequest, Api.UpdateArtifactRequest> & {
     content(id: string, options?: Transfer): Promise<Blob>;
+    passages(id: string, values?: Values): Promise<Api.PassageList>;
     text(id: string, options?: Options): Promise<{ text: string; truncated: boolean }>;
     replaceContent(id: string, blob: Blob, options?: Transfer & { type?: string }): Promise<Api.Artifact>;
   };

@@ -472,7 +472,12 @@ export const api = {
     test: (id) => post(`/user/tool-servers/${segment(id)}/test`, {}),
   },
   tools: { list: async () => (await get("/v1/tools")).data },
-  projects: crud("/projects"),
+  projects: {
+    ...crud("/projects"),
+    files: async (id) => (await get(`/projects/${segment(id)}/files`)).data,
+    addFile: (id, artifactId) => post(`/projects/${segment(id)}/files`, { artifact_id: artifactId }),
+    removeFile: (id, artifactId) => remove(`/projects/${segment(id)}/files/${segment(artifactId)}`),
+  },
   conversations: {
     ...crud("/conversations"),
     messages: (id, values, options) => get(`/conversations/${segment(id)}/messages`, values, options),
@@ -493,6 +498,7 @@ export const api = {
   artifacts: {
     ...crud("/artifacts"),
     content: (id, options) => download(`/artifacts/${segment(id)}/content`, options),
+    passages: (id, values) => get(`/artifacts/${segment(id)}/passages`, values),
     text: async (id, options) => {
       const answer = await checked("GET", `/artifacts/${segment(id)}/text`, options);
       return {

@@ -9,6 +9,7 @@ import { DictateButton, finishDictation } from "./dictate-button.js";
 import { Estimate } from "./estimate.js";
 import { TEMPORARY, draftOf, keepDraft, keepFiles, keepText } from "./drafts.js";
 import { html } from "./html.js";
+import { Lazy } from "./lazy.js";
 import { limits } from "./limits.js";
 import { ToolsButton } from "./tools-button.js";
 import { texts } from "./texts.js";
@@ -28,6 +29,7 @@ export const sendDraft = () => field()?.form.requestSubmit();
  * `onSend({text, pictures})`, `onQueue(content)` while an answer runs, `onStop()`, `onEditLast()`.
  */
 export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast }) {
+  const { project_id: projectId } = priced.conversation ?? { project_id: priced.projectId };
   const first = useMemo(() => draftOf(id), []);
   const text = useSignal(hasParts(first) ? "" : first),
     attached = useSignal([]), // items of attachments.js
@@ -148,6 +150,10 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
     <div class="composer-bar">
       <${AttachButton} onFiles=${add} />
       <${ToolsButton} id=${id} model=${priced.modelId} conversation=${priced.conversation} />
+      ${
+        projectId &&
+        html`<${Lazy} name="chat-files" from=${() => import("./tools/chat-files.js")} projectId=${projectId} />`
+      }
       <${DictateButton} area=${area} />
       <${Estimate} ...${priced} id="estimate" draft=${draft} pictures=${pictures} />
       ${busy && html`<${IconButton} class="stop" icon="stop" label=${t.stop} onClick=${onStop} />`}

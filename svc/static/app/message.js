@@ -9,7 +9,7 @@ import { bytes, cost as dollars, duration, modelName } from "./format.js";
 import { html, memo } from "./html.js";
 import { Icon } from "./icons.js";
 import { LoadingModel } from "./loading-model.js";
-import { Sources } from "./links.js";
+import { Sources, withUnverified } from "./links.js";
 import { Markdown } from "./markdown.js";
 import { whenVisible } from "./viewport.js";
 import { Picture } from "./picture.js";
@@ -232,6 +232,10 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
   const thought = live ? thinks.value : reasoning;
   const steps = live ? live.steps.value : (message.steps ?? NONE),
     sources = message.sources ?? NONE;
+  const marked = useMemo(
+    () => splitReasoning(withUnverified(message.content, message.citations), answer?.reasoning).text,
+    [message],
+  );
   const isEmpty =
     !live && status === "complete" && !text.trim() && !ENDINGS[answer?.finish_reason] && !steps.length;
   return html`<article
@@ -245,14 +249,17 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
     <${Steps} steps=${steps} isLive=${Boolean(live)} isWaiting=${status === "waiting"} />
     ${
       begun.value
-        ? (live || text) && html`<${Sources.Provider} value=${sources}><${Markdown} text=${text} /><//>`
+        ? (live || text) &&
+          html`<${Sources.Provider} value=${sources}>
+            <${Markdown} text=${live ? text : marked} />
+          <//>`
         : !thought &&
           !steps.length &&
           html`<p class="dots" aria-hidden="true"><i></i><i></i><i></i></p>
             ${live && html`<${LoadingModel} model=${live.model.value} />`}`
     }
     <${Approvals} message=${message} onDecide=${actions.approve} />
-    <${SourceList} text=${message.content} sources=${sources} />
+    <${SourceList} text=${message.content} sources=${sources} citations=${message.citations} />
     ${live?.isLost.value && html`<p class="ending" role="status">${t.reconnecting}</p>`}
     ${
       !live &&

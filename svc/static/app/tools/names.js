@@ -44,6 +44,10 @@ export function hostOf(url) {
   }
 }
 
+/** Return where a passage stands in its file. */
+export const placeOf = ({ page, from_line: from, to_line: to }) =>
+  page ? toolTexts.sources.page(page) : toolTexts.sources.lines(from, to);
+
 const HIDDEN = /(?![\n\t ])[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\p{Zs}\u115f\u1160\u3164\uffa0]/gu;
 
 /** Return a text with codes for characters that are invisible or change the direction. */

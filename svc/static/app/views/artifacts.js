@@ -25,11 +25,11 @@ import { limits } from "../limits.js";
 import { go, link } from "../router.js";
 import { pagedList, projects } from "../state.js";
 import { texts } from "../texts/en/artifacts.js";
+import { DropZone, UploadButton, Uploads, newUploads } from "../uploads.js";
 
 const t = texts.artifacts;
-const uploads = signal([]); // {id, name, done, all, error}
+const uploads = newUploads();
 const changed = signal(0); // incremented when lists of artifacts must reload
-let lastUpload = 0;
 
 export default function Artifacts({ path, query }) {
   useEffect(() => {
@@ -45,16 +45,13 @@ function All({ project }) {
     () => pagedList((after) => api.artifacts.list({ limit: 50, after, project_id: project })),
     [project],
   );
-  const over = useSignal(false),
-    file = useRef(null);
   useEffect(() => {
     if (list.items.peek()) list.reload();
   }, [changed.value]);
-  const drop = (event) => {
-    event.preventDefault();
-    over.value = false;
-    upload([...event.dataTransfer.files], project);
-  };
+  const add = (files) =>
+    uploads.add(files, project, () => {
+      changed.value++;
+    });
   const names = [["", t.allProjects], ...(projects.data.value ?? []).map(({ id, name }) => [id, name])];
   const actions = html`
     ${
@@ -72,37 +69,11 @@ function All({ project }) {
           )}
       />`
     }
-    <input
-      ref=${file}
-      type="file"
-      multiple
-      hidden
-      aria-label=${t.upload}
-      onChange=${(event) => {
-        upload([...event.currentTarget.files], project);
-        event.currentTarget.value = "";
-      }}
-    />
-    <${Button} kind="primary" icon="upload" onClick=${() => file.current.click()}>${t.upload}<//>
+    <${UploadButton} label=${t.upload} onFiles=${add} />
   `;
-  return html`<div
-    class=${over.value ? "drop-zone dropping" : "drop-zone"}
-    onDragOver=${(event) => {
-      event.preventDefault();
-      over.value = true;
-    }}
-    onDragLeave=${(event) => {
-      if (!event.currentTarget.contains(event.relatedTarget)) over.value = false;
-    }}
-    onDrop=${drop}
-  >
+  return html`<${DropZone} hint=${t.dropHere} onFiles=${add}>
     <${Page} title=${texts.views.artifacts} intro=${t.intro} actions=${actions}>
-      ${
-        uploads.value.length > 0 &&
-        html`<ul class="uploads">
-          ${uploads.value.map((one) => html`<${Upload} key=${one.id} of=${one} />`)}
-        </ul>`
-      }
+      <${Uploads} of=${uploads} />
       <${List} of=${list} empty=${html`<${Empty} icon="artifacts" title=${t.none} text=${t.noneText} />`}>
         ${(artifact) => html`<li key=${artifact.id}>
           <${Icon} name=${iconOf(artifact)} />
@@ -120,51 +91,8 @@ function All({ project }) {
           />
         </li>`}
       <//>
-      <p class="drop-hint" aria-hidden="true">${t.dropHere}</p>
     <//>
-  </div>`;
-}
-
-function Upload({ of }) {
-  const dismiss = () => {
-    uploads.value = uploads.peek().filter(({ id }) => id !== of.id);
-  };
-  if (of.error)
-    return html`<li>
-      <${Failed} error=${of.error}><p>${of.name}</p><//>
-      <${IconButton} icon="close" label=${texts.common.dismiss} onClick=${dismiss} />
-    </li>`;
-  return html`<li><${Progress} label=${of.name} value=${of.done} max=${of.all || 1} /></li>`;
-}
-
-/** Upload the files one by one: first the record, then its bytes with progress. */
-async function upload(files, project) {
-  for (const file of files) {
-    const id = ++lastUpload;
-    const tell = (what) => {
-      uploads.value = uploads.peek().map((one) => (one.id === id ? { ...one, ...what } : one));
-    };
-    uploads.value = [...uploads.peek(), { id, name: file.name, done: 0, all: file.size }];
-    let made = null;
-    try {
-      const type = file.type || "application/octet-stream";
-      made = await api.artifacts.create({
-        name: file.name.slice(0, limits.artifact.name.maxlength),
-        content: "",
-        content_type: type,
-        ...(project && { project_id: project }),
-      });
-      await api.artifacts.replaceContent(made.id, file, {
-        type,
-        onProgress: (done, all) => tell({ done, all }),
-      });
-      uploads.value = uploads.peek().filter((one) => one.id !== id);
-      changed.value++;
-    } catch (error) {
-      tell({ error });
-      if (made) api.artifacts.remove(made.id).catch(() => {}); // delete the incomplete artifact
-    }
-  }
+  <//>`;
 }
 
 function One({ id }) {

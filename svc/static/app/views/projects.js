@@ -25,6 +25,8 @@ import { go, link } from "../router.js";
 import { pagedList, projects } from "../state.js";
 import { texts } from "../texts.js";
 import { agentTexts } from "../texts/en/tools.js";
+import { DropZone } from "../uploads.js";
+import { Files, filesOf } from "./project-files.js";
 import { projectsTexts } from "../texts/en/views.js";
 
 const t = projectsTexts;
@@ -152,7 +154,8 @@ function Editor({ of, onSaved, onCancel }) {
 
 function Project({ id }) {
   const project = useSignal(/** @type {Api.Project} */ (undefined)),
-    error = useSignal(null);
+    error = useSignal(null),
+    files = useMemo(() => filesOf(id), []);
   const load = async () => {
     try {
       [project.value, error.value] = [await api.projects.show(id), null];
@@ -187,7 +190,7 @@ function Project({ id }) {
       toast(problem.message, { kind: "bad" });
     }
   };
-  return html`<div class="page">
+  return html`<${DropZone} hint=${t.files.dropHere} onFiles=${files.upload}><div class="page">
     <p class="back"><a href=${link("projects")}>${t.back}</a></p>
     <div class="section-head">
       <h1 tabindex="-1">${now.name}</h1>
@@ -206,6 +209,7 @@ function Project({ id }) {
         }}
       />
     </div>
+    <${Files} of=${files} />
     <${Filed}
       title=${t.conversations}
       load=${(after) => api.conversations.list({ limit: 20, after, project_id: id })}
@@ -230,6 +234,7 @@ function Project({ id }) {
     />
     <${Filed}
       title=${texts.views.artifacts}
+      version=${files.list.data.value?.length}
       load=${(after) => api.artifacts.list({ limit: 20, after, project_id: id })}
       item=${(one) => html`<li key=${one.id}>
         <${Icon} name=${iconOf(one)} />
@@ -239,12 +244,15 @@ function Project({ id }) {
         </a>
       </li>`}
     />
-  </div>`;
+  </div><//>`;
 }
 
-/** A list of the project's objects. */
-function Filed({ title, load, item }) {
+/** A list of the project's objects, loaded again after a change of `version`. */
+function Filed({ title, load, item, version }) {
   const list = useMemo(() => pagedList(load), []);
+  useEffect(() => {
+    if (list.items.peek()) list.reload();
+  }, [version]);
   return html`
     <h2>${title}</h2>
     <${List} of=${list} empty=${html`<p class="quiet">${t.nothingFiled}</p>`}>${item}<//>

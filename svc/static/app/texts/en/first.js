@@ -201,6 +201,7 @@ export const texts = {
       "This conversation is too long for the model. " +
       `It did not receive the first ${count(n, "message", "messages")}.`,
     cutShort: "The answer reached its length limit.",
+    unverified: "not in the file",
     emptyAnswer: "This answer is empty.",
     filtered: "The provider filtered the rest of this answer.",
     recalled: (n) => `Used ${count(n, "passage", "passages")} from earlier chats`,

@@ -49,6 +49,17 @@ export const toolTexts = {
     title: "Sources",
     more: (n) => `${number(n)} more found`,
     found: (n) => `${count(n, "source", "sources")} found`,
+    page: (n) => `page ${number(n)}`,
+    lines: (from, to) => (from === to ? `line ${from}` : `lines ${from}–${to}`),
+    unverified: (n) =>
+      n === 1
+        ? "A quotation is not in the cited passage word for word. Check it in the file:"
+        : `${n} quotations are not in the cited passages word for word. Check them in the files:`,
+    pageHead: (n) => `Page ${number(n)}`,
+    earlier: "Show earlier text",
+    later: "Show later text",
+    artifact: "Open the file",
+    changed: "This file has changed or is no longer in a project. This is the passage as it was cited:",
   },
   approval: {
     title: "Waiting for your approval",
