@@ -18,7 +18,7 @@ from tests.support.server import RunningServer
 pytestmark = WITH_BROWSER
 
 BOTH_LOOKS = pytest.mark.parametrize(("width", "theme"), LOOKS)
-CITING = f'{FIND}say It says "{RIGHT}" [1]. Or "{WRONG}" [1]. Every day [1], `[1]`.'
+CITING = f'say It says "{RIGHT}" [26]. Or "{WRONG}" [26]. Every day [26], `[26]`.'  # the number of its passage
 DROP = """([zone, name, text]) => {
     const dataTransfer = new DataTransfer();
     dataTransfer.items.add(new File([text], name));
@@ -166,17 +166,17 @@ async def test_cited_passage_opens_marked_in_its_file_and_an_unverified_quotatio
         for _ in range(2):  # after a reload, too
             text = last(page).locator(".md")
             await expect(text).to_have_text(
-                f'It says "{RIGHT}" [1]. Or "{WRONG}" [1]not in the file. Every day [1], [1].'
+                f'It says "{RIGHT}" [26]. Or "{WRONG}" [26]not in the file. Every day [26], [26].'
             )
             warning = last(page).locator(".sources .notice")
             await expect(warning).to_contain_text("A quotation is not in the cited passage word for word.")
-            await expect(warning.get_by_role("listitem")).to_have_text(f"“{WRONG}” [1]")
+            await expect(warning.get_by_role("listitem")).to_have_text(f"“{WRONG}” [26]")
             listed = last(page).get_by_role("region", name="Sources").locator("ol").first
-            await expect(listed).to_have_text(re.compile(r"^\[1\]trains\.md lines 101.105"))
+            await expect(listed).to_have_text(re.compile(r"^\[26\]trains\.md lines 101.105"))
             await expect(page.get_by_role("button", name="1 file of the project")).to_be_visible()
             assert await findings(page) == []
             await page.reload()
-        citation = text.get_by_role("button", name="[1] trains.md").first
+        citation = text.get_by_role("button", name="[26] trains.md").first
         await citation.focus()
         await page.keyboard.press("Enter")
         dialog = page.get_by_role("dialog", name="trains.md")
@@ -207,10 +207,10 @@ async def test_passage_of_a_pdf_says_its_page(server: RunningServer, browser: Br
     pdf = with_texts(*[text.encode() for text in pages])
     project, _ = await project_with(server, visitor, ("trains.pdf", pdf))
     async with signed_in(browser, server, f"/#/chat?project_id={project}", visitor=visitor) as page:
-        await say(page, CITING)
+        await say(page, f'{FIND}say It says "{RIGHT}" [120].')
         await answered(page)
-        await expect(last(page).locator(".sources ol").first).to_have_text("[1]trains.pdf page 120")
-        await last(page).locator(".sources ol").get_by_role("button", name="trains.pdf").first.click()
+        await expect(last(page).locator(".sources ol").first).to_have_text("[120]trains.pdf page 120")
+        await last(page).locator(".sources ol").get_by_role("button", name="[120]").first.click()
         dialog = page.get_by_role("dialog", name="trains.pdf")
         await expect(dialog.locator("mark")).to_have_text(pages[119])
         await expect(dialog.locator(".label", has_text="Page 120")).to_be_in_viewport()
@@ -253,6 +253,6 @@ async def test_firefox_opens_a_cited_passage_in_its_file(server: RunningServer, 
         await page.sees("Ready")
         await page.open(f"{server.base_url}/#/chat/{chat}")
         await page.sees("not in the file")
-        await page.click("button", "[1] trains.md")
+        await page.click("button", "[26] trains.md")
         await page.until("text => document.querySelector('dialog mark')?.textContent.includes(text) === true", RIGHT)
         assert page.errors == []
