@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser, BrowserContext, Page
 
-from tests.support import research
+from tests.support import cited, research
 from tests.support.browser import chromium, new_context, new_visitor, opened
 from tests.support.server import ROOT, running_server
 
@@ -94,11 +94,33 @@ async def take_research(folder: Path, browser: Browser) -> None:
                 await page.screenshot(path=FOLDER / "research.jpg", type="jpeg", quality=72)
 
 
+async def take_cited(folder: Path, browser: Browser) -> None:
+    """A quotation that is not in its file, with its warning, and the other one in its file."""
+    folder.mkdir()
+    async with cited.librarian() as catalog:
+        (folder / "catalog.toml").write_text(catalog)
+        async with running_server(folder, {"SVC_CATALOG": str(folder / "catalog.toml")}) as server:
+            visitor = new_visitor(server, "ada@example.com", dollars=25, model="lab/librarian")
+            project, _ = await cited.project_with(server, visitor, ("night-trains.md", cited.GUIDE.encode()))
+            for name, width, theme in (("unverified", 390, "dark"), ("passage", 1200, "light")):
+                async with new_context(browser, server, visitor, width=width, color_scheme=theme) as context:
+                    page = await opened(context, f"/#/chat?project_id={project}")
+                    await page.get_by_label("Message", exact=True).fill(cited.QUESTION)
+                    await page.keyboard.press("Enter")
+                    await page.locator(".sources .notice").wait_for()
+                    if name == "passage":
+                        await page.locator("button.citation").first.click()
+                        await page.locator("dialog mark").wait_for()
+                    await page.wait_for_timeout(1_500)
+                    await page.screenshot(path=FOLDER / f"{name}.jpg", type="jpeg", quality=72)
+
+
 async def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         async with running_server(Path(folder)) as server, chromium() as browser:
             await take_research(Path(folder) / "research", browser)
+            await take_cited(Path(folder) / "cited", browser)
             visitor = new_visitor(server, "ada@example.com", dollars=25)
             async with new_context(browser, server, visitor) as context:
                 page = await opened(context)
