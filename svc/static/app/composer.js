@@ -152,7 +152,11 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
       <${ToolsButton} id=${id} model=${priced.modelId} conversation=${priced.conversation} />
       ${
         projectId &&
-        html`<${Lazy} name="chat-files" from=${() => import("./tools/chat-files.js")} projectId=${projectId} />`
+        html`<${Lazy}
+          name="chat-files"
+          from=${() => import("./tools/chat-files.js")}
+          projectId=${projectId}
+        />`
       }
       <${DictateButton} area=${area} />
       <${Estimate} ...${priced} id="estimate" draft=${draft} pictures=${pictures} />

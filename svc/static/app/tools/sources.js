@@ -1,5 +1,5 @@
-// The sources of an answer: those that it cites, and in a fold those that its tools found besides. A passage of
-// a file opens in its file. Quotations that are not in their passages are listed with a warning.
+// The sources of an answer: those that it cites, and in a fold those that its tools found besides. A passage
+// opens in its file. Quotations that are not in their passages are listed with a warning.
 import { Notice } from "../components.js";
 import { html } from "../html.js";
 import { Lazy } from "../lazy.js";
@@ -46,7 +46,9 @@ function Unverified({ citations, sources }) {
     <ul>
       ${citations.map(({ number, quotation }) => {
         const source = sources.find((one) => one.number === number);
-        return html`<li dir="auto">“${quotation}” ${source && html`<${FileCitation} source=${source} />`}</li>`;
+        return html`<li dir="auto">
+          “${quotation}” ${source && html`<${FileCitation} source=${source} />`}
+        </li>`;
       })}
     </ul>
   <//>`;
