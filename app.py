@@ -185,6 +185,11 @@ ROUTES = [
     ("POST", "/conversations/{conversation_id}/messages", signed_in(conversations.create_message)),
     ("GET", "/shared/{token}", per_ip("shared")(shares.get_shared)),
     ("GET", "/shared/{token}/pictures/{picture}", per_ip("shared")(shares.get_shared_picture)),
+    (
+        "GET",
+        "/conversations/{conversation_id}/messages/{message_id}/versions",
+        signed_in(conversations.list_versions),
+    ),
     ("GET", "/support/conversations", signed_in(support.list_support_conversations)),
     ("POST", "/support/conversations", signed_in(pro_only(support.create_support_conversation))),
     ("GET", "/support/conversations/{support_id}", signed_in(support.get_support_conversation)),

@@ -46,6 +46,7 @@ class Message(NamedTuple):
 
 
 _TABLE = Table("messages", lambda row: Message(**row), "message", "msg", texts=("content",))
+ALL = Table("messages", _TABLE.make, "message", "msg", order=("number",))
 CURRENT = Table("current_messages", _TABLE.make, "message", "msg", order=("number",))  # of the current branch
 
 
@@ -198,6 +199,18 @@ def last_of(conn: sqlite3.Connection, account_id: str, conversation_id: str, mes
     if row is None:
         raise ApiError("not_found", "This conversation shows no such message.", param="message_id")
     return int(row[0])
+
+
+def numbers_of(conn: sqlite3.Connection, account_id: str, conversation_id: str, ids: list[str]) -> list[int]:
+    """Return the numbers of messages of a conversation. Raises ApiError `not_found` without any."""
+    query = """
+        SELECT number FROM messages
+        WHERE account_id = ? AND conversation_id = ? AND id IN (SELECT value FROM json_each(?))
+    """
+    rows = conn.execute(query, (account_id, conversation_id, orjson.dumps(ids).decode())).fetchall()
+    if not rows:
+        raise ApiError("not_found", "There is no such message in this conversation.")
+    return [row[0] for row in rows]
 
 
 def delete_some(tx: sqlite3.Connection, account_id: str, **of: str) -> bool:

@@ -267,9 +267,35 @@ def _messages_page(
 ) -> Page[dict[str, Any]]:
     conversations.TABLE.by_id(conn, account_id, conversation_id)
     page = history.CURRENT.page(conn, account_id, limit, after, conversation_id=conversation_id)
+    return _shown(conn, account_id, conversation_id, page)
+
+
+def _shown(
+    conn: sqlite3.Connection, account_id: str, conversation_id: str, page: Page[history.Message]
+) -> Page[dict[str, Any]]:
     found = answers.by_message(conn, account_id, [message.id for message in page.items])
     several = branches.versions_of(conn, account_id, conversation_id)
     return page.of(lambda message: _message(message, found.get(message.id), several.get(message.id, [])))
+
+
+@describes(
+    "List the versions of a message",
+    "The newest first, with those that the conversation does not show.",
+    answer=paged(
+        "A page of messages. It is shorter if they are long.", "MessageList", _MESSAGE.about(example=_ANSWER_MESSAGE)
+    ),
+)
+async def list_versions(request: Request, caller: Caller, conversation_id: str, message_id: str) -> object:
+    return await read_page(request, _versions_page, caller.id, conversation_id, message_id)
+
+
+def _versions_page(
+    conn: sqlite3.Connection, account_id: str, conversation_id: str, message_id: str, limit: int, after: str | None
+) -> Page[dict[str, Any]]:
+    conversations.TABLE.by_id(conn, account_id, conversation_id)
+    ids = branches.versions_of(conn, account_id, conversation_id).get(message_id, [message_id])
+    numbers = history.numbers_of(conn, account_id, conversation_id, ids)
+    return _shown(conn, account_id, conversation_id, history.ALL.page(conn, account_id, limit, after, number=numbers))
 
 
 @describes("Add a message", answer=Answer("The message.", _MESSAGE, 201), errors=[NO_ROOM])

@@ -231,3 +231,34 @@ async def test_deleted_words_leave_the_index_after_a_restart(config: Config, clo
         words = {word for _, word, _ in await db.read(indexed)}
         assert "lion" in words and not words & {"zebra", "1", "3"}
         assert await found(service, headers, "lion 4") == [kept["id"]]
+
+
+async def test_versions_of_a_message_are_listed_with_their_texts(service: Service, headers: dict[str, str]) -> None:
+    conversation = await make(service, headers)
+    first = await say(service, headers, conversation["id"], "one")
+    other = await say(service, headers, conversation["id"], "two", role="assistant")
+    path = f"/conversations/{conversation['id']}/messages"
+    assert (await get(service, headers, f"{path}/{other['id']}/versions"))["data"] == [
+        (await get(service, headers, path))["data"][0]
+    ]
+    for text in ("three", "four"):
+        body = {"model": "builtin/script", "messages": [{"role": "user", "content": f"say {text}"}]}
+        named = {"x-service-conversation": conversation["id"], "x-service-replaces": other["id"]}
+        assert (await service.client.post("/v1/chat/completions", json=body, headers={**headers, **named})).is_success
+    newest = (await get(service, headers, path))["data"][0]
+    for message_id in newest["versions"]:
+        listed = (await get(service, headers, f"{path}/{message_id}/versions"))["data"]
+        assert [one["content"] for one in listed] == ["four", "three", "two"]
+        assert all(one["versions"] == newest["versions"] for one in listed)
+    page = await get(service, headers, f"{path}/{other['id']}/versions", limit=1, after=newest["id"])
+    assert [one["content"] for one in page["data"]] == ["three"] and page["has_more"]
+    assert [one["content"] for one in (await get(service, headers, f"{path}/{first['id']}/versions"))["data"]] == [
+        "one"
+    ]
+    stranger = await service.bearer()
+    assert (await service.client.get(f"{path}/{first['id']}/versions", headers=stranger)).status_code == 404
+    elsewhere = await make(service, headers)
+    answer = await service.client.get(
+        f"/conversations/{elsewhere['id']}/messages/{first['id']}/versions", headers=headers
+    )
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")

@@ -61,6 +61,7 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
     ("POST", "/conversations/{conversation_id}/shares"): {"body.message_id": "message"},
     ("POST", "/conversations/{conversation_id}/fork"): {"body.message_id": "message"},
     ("GET", "/user/shares"): {"query.after": "share"},
+    ("GET", "/conversations/{conversation_id}/messages/{message_id}/versions"): {"query.after": "message"},
     ("GET", "/support/conversations"): {"query.after": "support"},
     ("GET", "/billing/ledger"): {"query.after": "ledger"},
     ("GET", "/checkout/return"): {"query.checkout": "checkout"},
@@ -68,7 +69,7 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
 # Routes whose path has a parameter that names nothing that an account has.
 WITHOUT_REFERENCES = """
     GET /auth/oauth/{provider}, GET /auth/oauth/{provider}/callback, POST /user/identities/{identity}, GET /static/{path:path},
-    GET /shared/{token}, GET /shared/{token}/pictures/{picture},
+    GET /conversations/{conversation_id}/messages/{message_id}/versions, GET /shared/{token}, GET /shared/{token}/pictures/{picture},
     POST /projects/{project_id}/files, DELETE /projects/{project_id}/files/{artifact_id}
 """
 # Bodies for which the interface document's first example does not serve.
@@ -462,8 +463,8 @@ LISTS: dict[str, Make] = {
 }
 # They come in one page; that of the usage has 10,000 rows.
 ONE_PAGE = {"/v1/models", "/v1/tools", "/billing/usage", "/auth/oauth"}
-# Its items are those of other lists, so tests/routes/test_memory.py tests its pages.
-OF_OTHER_LISTS = {"/user/memory"}
+# Their items are those of other lists: tests/routes/test_memory.py and test_conversations.py test their pages.
+OF_OTHER_LISTS = {"/user/memory", "/conversations/{conversation_id}/messages/{message_id}/versions"}
 
 
 async def test_every_list_is_listed(service: Service, mine: Person) -> None:

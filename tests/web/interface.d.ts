@@ -69,6 +69,9 @@ interface Interface {
   };
   conversations: Crud<Api.Conversation, Api.ConversationRequest, Api.ConversationRequest> & {
     exported(id: string): Promise<Blob>;
+    share(id: string, body: Api.CreateShareRequest): Promise<Api.NewShare>;
+    fork(id: string, messageId: string): Promise<Api.Conversation>;
+    versions(id: string, messageId: string, values?: Values): Promise<Page<Api.Message>>;
     messages(id: string, values?: Values, options?: Options): Promise<Page<Api.Message>>;
     addMessage(id: string, body: Api.CreateMessageRequest): Promise<Api.Message>;
     stop(id: string): Promise<unknown>;
@@ -79,6 +82,8 @@ interface Interface {
     ): AsyncGenerator<any>;
     stream(id: string, options?: Options): AsyncGenerator<any>;
   };
+  shares: { list(values?: Values): Promise<Page<Api.Share>>; remove(id: string): Promise<null> };
+  shared: { show(token: string): Promise<Api.SharedConversation>; picture(token: string, id: string): string };
   artifacts: Crud<Api.Artifact, Api.CreateArtifactRequest, Api.UpdateArtifactRequest> & {
     content(id: string, options?: Transfer): Promise<Blob>;
     passages(id: string, values?: Values): Promise<Api.PassageList>;

@@ -481,6 +481,10 @@ export const api = {
   conversations: {
     ...crud("/conversations"),
     messages: (id, values, options) => get(`/conversations/${segment(id)}/messages`, values, options),
+    share: (id, body) => post(`/conversations/${segment(id)}/shares`, body),
+    fork: (id, messageId) => post(`/conversations/${segment(id)}/fork`, { message_id: messageId }),
+    versions: (id, messageId, values) =>
+      get(`/conversations/${segment(id)}/messages/${segment(messageId)}/versions`, values),
     exported: (id) => download(`/conversations/${segment(id)}/export`),
     addMessage: (id, body) => post(`/conversations/${segment(id)}/messages`, body),
     stop: (id) => post(`/conversations/${segment(id)}/stop`, {}),
@@ -494,6 +498,11 @@ export const api = {
     async *stream(id, options) {
       yield* chunksOf(await checked("GET", `/conversations/${segment(id)}/stream`, options));
     },
+  },
+  shares: crud("/user/shares"),
+  shared: {
+    show: (token) => json("GET", `/shared/${segment(token)}`, { open: true }),
+    picture: (token, id) => `/shared/${segment(token)}/pictures/${segment(id)}`,
   },
   artifacts: {
     ...crud("/artifacts"),

@@ -8,7 +8,7 @@ import { html } from "./html.js";
 import { Lazy } from "./lazy.js";
 import { limits } from "./limits.js";
 import { go, link, route } from "./router.js";
-import { pagedList, projects, remembered } from "./state.js";
+import { settings as account, pagedList, projects, remembered } from "./state.js";
 import { texts } from "./texts.js";
 
 const t = texts.conversations;
@@ -20,6 +20,8 @@ const DAY_MS = 24 * 3600 * 1000;
 /** The conversation whose settings are open, or null. */
 const opened = signal(/** @type {Api.Conversation} */ (null));
 const settings = () => import("./chat-settings.js"); // loaded when they are first used
+/** The conversation that is being shared, or null. */
+const sharing = signal(/** @type {Api.Conversation} */ (null));
 
 export const search = signal("");
 /** The conversation that was last renamed or moved here. */
@@ -216,6 +218,7 @@ export function Conversations({ onChoose }) {
         list.put(conversation);
       }} />`
     }
+    ${sharing.value && html`<${Lazy} name="share" from=${() => import("./share.js")} opened=${sharing} />`}
   </section>`;
 }
 
@@ -330,6 +333,13 @@ function Entry({ item, onChoose }) {
         } catch (error) {
           toast(error.status ? error.message : texts.common.viewFailed, { kind: "bad" });
         }
+      },
+    },
+    account.data.value?.sharing_enabled && {
+      label: t.share,
+      icon: "external",
+      onSelect: () => {
+        sharing.value = item;
       },
     },
     ...filed

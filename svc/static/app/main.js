@@ -32,6 +32,8 @@ const VIEWS = {
   "tool-servers": () => import("./views/tool-servers.js"),
   support: () => import("./views/support.js"),
   admin: () => import("./views/admin.js"),
+  shares: () => import("./views/shares.js"),
+  shared: () => import("./views/shared.js"),
 };
 const RETURN = "svc.return";
 const CHECKOUT_RETURN = "svc.checkout-return";
@@ -56,20 +58,19 @@ class Guarded extends Component {
 }
 
 function App() {
+  const { name, path, query } = route.value;
+  const view = () =>
+    html`<${Lazy} key=${name} name=${name} from=${VIEWS[name]} path=${path} query=${query} />`;
+  if (name === "shared" && (session.value || !query.signin)) return html`${view()}<${Overlays} />`;
   if (!session.value)
     return html`
       <${Lazy} name="sign-in" from=${() => import("./views/sign-in.js")} trouble=${signInTrouble} />
       <${Overlays} />
     `;
-  const { name, path, query } = route.value;
   return html`
     <${Shell} view=${name}>
       <${Guarded} name=${name}>
-        ${
-          name === "chat"
-            ? html`<${Chat} path=${path} query=${query} />`
-            : html`<${Lazy} key=${name} name=${name} from=${VIEWS[name]} path=${path} query=${query} />`
-        }
+        ${name === "chat" ? html`<${Chat} path=${path} query=${query} />` : view()}
       <//>
     <//>
     <${Overlays} />
@@ -106,7 +107,8 @@ function tellTrouble(text) {
 
 const viewName = computed(() => route.value.name);
 effect(() => {
-  const title = session.value ? texts.views[viewName.value] : texts.signIn.signIn;
+  const title =
+    session.value || viewName.value === "shared" ? texts.views[viewName.value] : texts.signIn.signIn;
   document.title = `${title} · ${texts.name}`;
 });
 addEventListener("hashchange", takeFragment);

@@ -17,6 +17,8 @@ export const NAMES = /** @type {const} */ ([
   "tool-servers",
   "support",
   "admin",
+  "shares",
+  "shared",
 ]);
 /** @typedef {(typeof NAMES)[number]} Name */
 

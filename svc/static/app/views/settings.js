@@ -66,6 +66,10 @@ export default function Settings() {
       <p class="grow">${t.importText}</p>
       <${Button} icon="upload" href=${link("imports")}>${texts.views.imports}<//>
     </div>
+    <div class="card section-row">
+      <p class="grow">${t.sharesText}</p>
+      <${Button} icon="external" href=${link("shares")}>${texts.views.shares}<//>
+    </div>
     ${
       settings.data.value?.deletion_enabled &&
       html`<h2>${t.end}</h2>

@@ -27,6 +27,8 @@ export const texts = {
     "tool-servers": "Tool servers",
     support: "Support",
     admin: "Administration",
+    shares: "Shared links",
+    shared: "Shared conversation",
   },
   common: {
     loading: "Loading…",
@@ -114,6 +116,7 @@ export const texts = {
     maxOutput: "Maximum output tokens",
     maxOutputHint: "The limit of each answer. Leave empty for the model’s own.",
     exportIt: "Export as Markdown",
+    share: "Share",
     moveTo: (name) => `Move to ${name}`,
     takeOut: "Remove from project",
     deleted: (title) => `Deleted “${title}”`,

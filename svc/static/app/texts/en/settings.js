@@ -15,6 +15,7 @@ export const texts = {
     defaultModelHint: "Used when a chat or request names no model.",
     operatorsModel: "Service default",
     memory: "Memory",
+    sharesText: "See which conversations you share by link, and end links.",
     memoryText: "See what chats can recall, and forget messages.",
     titles: "Titles of new chats",
     titlesHint: "The model of the chat writes them, at its price. Otherwise the first words are the title.",
