@@ -74,7 +74,8 @@ def _index_chunks(tx: sqlite3.Connection, ends: float) -> bool:
     number, next_chunk, account_id, content = row
     chunks = chunks_of(content)
     for part in chunks[next_chunk:]:
-        MESSAGES.add(tx, account_id, number * CHUNKS + next_chunk, indexed_words(part))
+        add = MESSAGES.add if next_chunk else MESSAGES.add_again  # the first chunk is added with the message
+        add(tx, account_id, number * CHUNKS + next_chunk, indexed_words(part))
         next_chunk += 1
         if time.monotonic() > ends:
             break
@@ -119,7 +120,7 @@ def _title_again(tx: sqlite3.Connection, below: int) -> int | None:
     """
     number, account_id, place, title = tx.execute(query, (CHUNKS, below)).fetchone() or (None, "", 0, "")
     if is_cut_anew(title):
-        TITLES.add(tx, account_id, place, indexed_words(title))
+        TITLES.add_again(tx, account_id, place, indexed_words(title))
     return number
 
 

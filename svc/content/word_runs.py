@@ -16,11 +16,11 @@ import sqlite3
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator
-from itertools import groupby, islice
+from itertools import groupby
 from typing import NamedTuple
 
 from svc.budget import spent
-from svc.content.word_blocks import DIGITS, lines_beginning, lines_of, packed, places_in, unpacked, word_of
+from svc.content.word_blocks import DIGITS, largest, lines_beginning, lines_of, packed, places_in, unpacked, word_of
 from svc.content.words import is_unspaced
 from svc.tables import run_some
 
@@ -34,7 +34,6 @@ _STEP_BLOCKS = 27  # read in one step: it takes about 5 ms
 _PURGE_BLOCKS = 9  # the same for a purge, which looks up each place; more than _FAN, or a step may move nothing
 _LEVEL_ONE_SECONDS = 2.0
 _PURGE_SECONDS = 20.0  # at most between a deletion and the purge of its words
-_SAMPLE = 1_000
 # The level of each run. A run into which others are merged has some of their lines.
 _LEVELS = """
     SELECT id, level - (id IN (SELECT into_run FROM word_runs WHERE account_id = ?1 AND into_run IS NOT NULL))
@@ -69,6 +68,13 @@ class Index(NamedTuple):
         rows, lines = tx.execute(fresh, (account_id,)).fetchone()
         if rows > _FRESH_ROWS or lines > _FRESH_LINES:
             _make_run(tx, account_id)
+
+    def add_again(self, tx: sqlite3.Connection, account_id: str, place: int, words: Collection[str]) -> None:
+        """Store a place of which the runs may have other words, which stay. It goes into a run at once, because
+        `remove` takes a text whose first place is fresh for one that no run has.
+        """
+        self.add(tx, account_id, place, words)
+        _make_run(tx, account_id)
 
     def remove(self, tx: sqlite3.Connection, account_id: str, first: int, end: int, size_bytes: int) -> None:
         """Remove the places from `first` to below `end` of one text of `size_bytes` that the same transaction deletes.
@@ -135,7 +141,7 @@ def _newest(conn: sqlite3.Connection, account_id: str, asked: list[tuple[str, bo
         found.update((_places_beginning if begins else _places_of)(conn, account_id, word, most))
         if spent():
             break
-    return [int(digits, 16) for digits in _largest(found, most)]
+    return [int(digits, 16) for digits in largest(found, most)]
 
 
 def words_beginning(
@@ -279,16 +285,6 @@ def _places_beginning(conn: sqlite3.Connection, account_id: str, beginning: str,
     return found
 
 
-def _largest(found: set[str], most: int) -> list[str]:
-    """Return the `most` largest of `found` in order, without sorting the others. The order of a set is random."""
-    if len(found) > 4 * most:
-        sample = sorted(islice(found, _SAMPLE), reverse=True)
-        likely = [place for place in found if place >= sample[2 * most * _SAMPLE // len(found)]]
-        if len(likely) >= most:
-            return sorted(likely, reverse=True)[:most]
-    return sorted(found, reverse=True)[:most]
-
-
 def _existing(conn: sqlite3.Connection, text: str, account_id: str, places: Iterable[int]) -> set[int]:
     """Return those of `places` for which the query `text` returns a row."""
     query = f"SELECT value FROM json_each(?3) WHERE EXISTS ({text})"  # noqa: S608 - our own words
@@ -300,6 +296,8 @@ def _existing(conn: sqlite3.Connection, text: str, account_id: str, places: Iter
 
 def _make_run(tx: sqlite3.Connection, account_id: str) -> None:
     rows = tx.execute("DELETE FROM fresh_words WHERE account_id = ? RETURNING place, words", (account_id,)).fetchall()
+    if not rows:
+        return
     lines: list[str] = []
     for key, text in rows:
         place = " " + key[-DIGITS:]
@@ -363,7 +361,8 @@ def _merge_some(tx: sqlite3.Connection, account_id: str, into: int) -> None:
             tx.execute("DELETE FROM word_blocks WHERE rowid = ?", (row["rowid"],))
     if is_purge:
         lines = _live_lines(tx, account_id, lines)
-    _write(tx, into, sorted(lines))
+    # A text that was indexed again has a line in two runs. In one run a line is once, so each step finishes a block.
+    _write(tx, into, list(dict.fromkeys(sorted(lines))))
     if end < _LAST_SIGN:
         return
     tx.execute("DELETE FROM word_runs WHERE account_id = ? AND into_run = ?", (account_id, into))

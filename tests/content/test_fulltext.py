@@ -16,10 +16,11 @@ from svc import db as database
 from svc.auth import accounts
 from svc.content import conversations, fulltext
 from svc.content.fulltext import CHUNK_CHARACTERS, INDEXED_CHARACTERS
+from svc.content.word_blocks import packed
 from svc.content.word_runs import CHUNKS, MESSAGES, TITLES, words_beginning
 from svc.schema import FIRST_VERSION, connect, newest_schema
 from tests.bench_words import KINDS, measure, note_transactions
-from tests.content.test_history import NOW, ada, bob, conn  # noqa: F401 - fixtures
+from tests.content.test_history import NOW, ada, bob, conn, indexed, tidy  # noqa: F401 - fixtures
 from tests.support.cases import each
 from tests.support.databases import prepare
 from tests.support.loop_clock import advance_loop
@@ -74,7 +75,9 @@ def test_texts_of_an_older_release_are_indexed_again_in_steps(tmp_path: Path) ->
             INSERT INTO messages (number, id, account_id, conversation_id, role, content, created_at)
             SELECT number, number, 'a', 'c', 'user', iif(number = 7, 'وَالقِيادَةُ', 'plain'), 1 FROM n
         """)
-        old.execute("INSERT INTO fresh_words VALUES ('a', '0000000380', 1, char(10) || 'ق' || char(10))")
+        lines = ["=हिन 0000000280", "ق 0000000380"]  # places of the title and of message 7
+        old.execute("INSERT INTO word_runs (id, account_id, level) VALUES (1, 'a', 1)")
+        old.execute("INSERT INTO word_blocks (run, first, lines) VALUES (1, ?, ?)", (lines[0], packed(lines)))
     prepare(path, *newest_schema())
     with contextlib.closing(connect(path)) as old:
         steps = 0
@@ -84,6 +87,12 @@ def test_texts_of_an_older_release_are_indexed_again_in_steps(tmp_path: Path) ->
         assert MESSAGES.newest(old, "a", ["قياده"], 9) == [7 * CHUNKS]
         assert TITLES.newest(old, "a", ["हिन्दी"], 9) == [5 * CHUNKS]
         assert MESSAGES.newest(old, "a", ["plain"], 9) == [], "a text without such words is not indexed again"
+        for index, number in ((MESSAGES, 7), (TITLES, 5)):
+            index.remove(old, "a", number * CHUNKS, (number + 1) * CHUNKS, 1)
+        old.execute("DELETE FROM messages")
+        old.execute("DELETE FROM conversations")
+        tidy(old)
+        assert indexed(old) == set(), "the old words are deleted with their text"
 
 
 def test_words_are_found_only_by_their_account(
