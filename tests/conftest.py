@@ -25,6 +25,7 @@ from svc.auth import accounts
 from svc.config import Config
 from svc.schema import newest_schema
 from tests.support.databases import prepare
+from tests.support.leaks import leaks
 from tests.support.openapi import check
 from tests.support.watchdog import WATCHDOG
 
@@ -106,6 +107,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
     gc.set_threshold(10_000, 20, 20)  # as svc/server/serve.py does
+    leaks()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Fail the last test of a module that leaves the application changed."""
+    yield
+    if nextitem is None or nextitem.path != item.path:
+        assert not (found := leaks()), f"{item.path.name} leaves {found} changed"
 
 
 @dataclass

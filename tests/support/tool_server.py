@@ -77,7 +77,7 @@ async def real_server(
                 return
         await served.app(scope, receive, send)
 
-    config = uvicorn.Config(entry, host="127.0.0.1", port=0, log_level="critical", lifespan="off", ws="none")
+    config = uvicorn.Config(entry, host="127.0.0.1", port=0, log_config=None, lifespan="off", ws="none")
     running = uvicorn.Server(config)
     async with app.router.lifespan_context(app):
         task = asyncio.create_task(running._serve())
