@@ -1,6 +1,7 @@
 """The passages of a file's text, made in a helper process, because files of users may be hostile (server/reading.py).
 
-a file -> its pages (office.py, pdf.py, or the text itself) -> passages as JSON lines in its place
+a file -> its pages (office.py, open_document.py, epub.py, pdf.py, or the text itself)
+       -> passages as JSON lines in its place
        -> JSON on stdout: `text_bytes`, or `error` with a code and a message
 """
 
@@ -13,7 +14,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from svc.builtin.office import READERS, Broken, TextPage, html_text
+from svc.builtin.archive import Broken, TextPage
+from svc.builtin.epub import epub, html_text
+from svc.builtin.office import docx, pptx, xlsx
+from svc.builtin.open_document import open_document
 from svc.builtin.pdf import composed, filled_fields, text_of_page
 from svc.content.encodings import encodings_of
 
@@ -49,7 +53,7 @@ def pages_of(content: bytes, name: str, content_type: str) -> list[TextPage]:
     if content.startswith(b"%PDF-"):
         return _pages_of_pdf(content)
     if content.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        for reader in READERS:
+        for reader in (docx, pptx, xlsx, epub, open_document):
             if (pages := reader(content)) is not None:
                 return pages
     if content.startswith((b"PK", b"\xd0\xcf\x11\xe0", b"{\\rtf")):
@@ -70,7 +74,7 @@ def pages_of(content: bytes, name: str, content_type: str) -> list[TextPage]:
 
 
 def _unsupported(content_type: str) -> NoText:
-    kinds = "text, HTML, PDF, DOCX, PPTX, XLSX, ODT and EPUB"
+    kinds = "text, HTML, PDF, DOCX, PPTX, XLSX, ODT, ODS, ODP and EPUB"
     return NoText("unsupported_media_type", f"The format of this file ({content_type}) is none of {kinds}.")
 
 

@@ -295,18 +295,19 @@ def not_read() -> ApiError:
 
 def text_lines(
     conn: sqlite3.Connection, file: ProjectFile, from_line: int, lines: int, most_characters: int
-) -> tuple[str, int]:
-    """Return text of a file from a line on, at most so many lines and characters, and the number of the last line."""
+) -> FilePassage:
+    """Return text of a file from a line on, at most so many lines and characters, with its first page and last line."""
     query = """
         SELECT page, from_line, to_line, text FROM file_passages
         WHERE account_id = ? AND text_id = ? AND to_line >= ? AND from_line < ? ORDER BY number
     """
     parts: list[str] = []
-    characters, last = 0, from_line - 1
+    characters, last, page = 0, from_line - 1, None
     for row in conn.execute(query, (file.account_id, file.text_id, from_line, from_line + lines)):
         own = row["text"].split("\n")
         own = own[max(0, from_line - row["from_line"]) : from_line + lines - row["from_line"]]
         text = "\n".join(own)
+        page = page or row["page"]
         if parts:
             parts.append("" if row["from_line"] == last else "\n")
         parts.append(text)
@@ -314,4 +315,4 @@ def text_lines(
         last = min(row["to_line"], from_line + lines - 1)
         if characters >= most_characters:
             break
-    return "".join(parts), last
+    return FilePassage(page, from_line, last, "".join(parts))

@@ -1,34 +1,11 @@
-"""The texts of office files, of EPUB and of HTML, and hostile archives."""
+"""The texts of DOCX, PPTX and XLSX files."""
 
-import io
-import zipfile
-
-import pytest
-
-from svc.builtin.office import Broken, docx, epub, html_text, odt, pptx, xlsx
-from tests.support.cases import each
+from svc.builtin.office import docx, pptx, xlsx
+from tests.support.office_files import rels, zipped
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
 A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:p="p"'
-TYPE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-
-
-def archive(**files: str) -> bytes:
-    output = io.BytesIO()
-    with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as written:
-        for name, text in files.items():
-            written.writestr(name.replace("__", "/"), text)
-    return output.getvalue()
-
-
-def zipped(files: dict[str, str]) -> bytes:
-    return archive(**{name.replace("/", "__"): text for name, text in files.items()})
-
-
-def rels(*targets: tuple[str, str, str]) -> str:
-    rows = "".join(f'<Relationship Id="{id}" Type="{TYPE}/{kind}" Target="{path}"/>' for id, kind, path in targets)
-    return f"<Relationships>{rows}</Relationships>"
 
 
 def test_docx_has_headings_tables_footnotes_and_comments_but_no_deleted_text_and_no_running_heads() -> None:
@@ -100,56 +77,57 @@ def test_xlsx_has_cached_values_and_dates() -> None:
     assert page.text == "# Costs\nshared\t2\t2025-12-09 12:00:00\tTRUE\nin line\tmade"
 
 
-def test_odt_has_notes_and_annotations() -> None:
+def test_notes_and_comments_of_docx_follow_their_paragraph_and_leave_its_sentence_whole() -> None:
     body = (
-        '<t:h t:outline-level="2">Plan</t:h><t:p>one<t:s/>two<t:note><t:note-body><t:p>a note</t:p></t:note-body></t:note></t:p>'
-        "<t:tracked-changes><t:p>gone</t:p></t:tracked-changes>"
+        '<w:p><w:r><w:t>The train leaves</w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r><w:r><w:t> at ten.</w:t></w:r></w:p>'
+        '<w:tbl><w:tr><w:tc><w:p><w:r><w:t>a</w:t><w:endnoteReference w:id="2"/></w:r></w:p></w:tc></w:tr></w:tbl>'
+        '<w:p><w:r><w:t>Last.</w:t><w:commentReference w:id="7"/></w:r><w:del><w:r><w:footnoteReference w:id="3"/></w:r></w:del></w:p>'
     )
-    content = zipped(
-        {"content.xml": f'<o:document xmlns:o="o" xmlns:t="t"><o:body><o:text>{body}</o:text></o:body></o:document>'}
-    )
-    (page,) = odt(content) or []
-    assert page.text == "## Plan\none two [a note]\n"
 
+    def notes(kind: str, one: str, **texts: str) -> str:
+        found = "".join(
+            f'<w:{one} w:id="{id[1:]}"><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:{one}>' for id, text in texts.items()
+        )
+        return f'<w:{kind} {W}><w:{one} w:type="separator" w:id="-1"><w:p/></w:{one}>{found}</w:{kind}>'
 
-def test_epub_has_its_chapters_in_reading_order() -> None:
-    spine = (
-        '<item id="b" href="b.xhtml"/><item id="a" href="a%20a.xhtml"/><item id="n" properties="nav" href="n.xhtml"/>'
-    )
-    order = '<itemref idref="n"/><itemref idref="a"/><itemref idref="b"/>'
+    names = ("footnotes", "endnotes", "comments")
     content = zipped(
         {
-            "META-INF/container.xml": '<container><rootfiles><rootfile full-path="o/p.opf"/></rootfiles></container>',
-            "o/p.opf": f"<package><manifest>{spine}</manifest><spine>{order}</spine></package>",
-            "o/a a.xhtml": "<!DOCTYPE html><html><head><title>x</title></head><body><h1>One</h1><p>first</p></body></html>",
-            "o/b.xhtml": "<html><body><p>second</p></body></html>",
-            "o/n.xhtml": "<html><body>contents</body></html>",
+            "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+            "word/_rels/document.xml.rels": rels(*((name, name, f"{name}.xml") for name in names)),
+            "word/footnotes.xml": notes("footnotes", "footnote", _2="On weekdays.", _3="Deleted."),
+            "word/endnotes.xml": notes("endnotes", "endnote", _2="An endnote."),
+            "word/comments.xml": notes("comments", "comment", _7="Is it?"),
         }
-    )
-    (page,) = epub(content) or []
-    assert page.text == "# One\n\nfirst\n\nsecond"
+    )  # fmt: skip
+    (page,) = docx(content) or []
+    lines = ["The train leaves at ten.", "Note: On weekdays.", "", "a", "Note: An endnote.", "Last.", "Comment: Is it?"]
+    assert page.text.split("\n") == [*lines, "", "Note: Deleted."]
 
 
-def test_html_has_no_scripts_and_keeps_preformatted_lines() -> None:
-    html = "<html><head><style>x</style></head><body><script>y</script><p>a\n b</p><pre>c\n d</pre></body>"
-    assert html_text(html) == "a b\n\nc\nd"
+def test_comments_of_slides_and_sheets_have_their_replies_once() -> None:
+    def thread(text: str) -> str:
+        return f"<t:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></t:txBody>"
 
-
-HOSTILE = {
-    "entities": '<!DOCTYPE d [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><w:document xmlns:w="w">&b;</w:document>',
-    "depth": "<a>" * 100_000,
-    "cut": "<w:document xmlns:w='w'><w:body>",
-    "size": "<a>" + " " * 70_000_000,
-}
-
-
-@each("kind", list(HOSTILE))
-def test_hostile_archive_is_broken(kind: str) -> None:
-    with pytest.raises(Broken):
-        docx(zipped({"word/document.xml": HOSTILE[kind]}))
-
-
-@each("content", [b"PK\x03\x04", b"PK\x03\x04" + b"\0" * 1_000])
-def test_damaged_archive_is_broken(content: bytes) -> None:
-    with pytest.raises(Broken):
-        docx(content)
+    modern = f'<t:cmLst {A} xmlns:t="t"><t:cm>{thread("Why?")}<t:replyLst><t:reply>{thread("Because.")}</t:reply></t:replyLst></t:cm></t:cmLst>'
+    slides = {
+        "ppt/presentation.xml": f'<p:presentation {A} {R}><p:sldIdLst><p:sldId r:id="r1"/></p:sldIdLst></p:presentation>',
+        "ppt/_rels/presentation.xml.rels": rels(("r1", "slide", "slides/slide1.xml")),
+        "ppt/slides/slide1.xml": f"<p:sld {A}/>",
+        "ppt/slides/_rels/slide1.xml.rels": rels(("a", "comments", "../c/old.xml"), ("b", "comments", "../c/new.xml")),
+        "ppt/c/old.xml": f"<p:cmLst {A}><p:cm><p:text>Old.</p:text></p:cm></p:cmLst>",
+        "ppt/c/new.xml": modern,
+    }
+    (page,) = pptx(zipped(slides)) or []
+    assert page.text.split("\n\n") == ["Comment: Why?", "Comment: Because.", "Comment: Old."]
+    old = "[Threaded comment]\n\nYour version of Excel allows you to read this threaded comment"
+    sheets = {
+        "xl/workbook.xml": f'<workbook {R}><sheets><sheet name="A" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": rels(("r1", "worksheet", "s.xml")),
+        "xl/s.xml": "<worksheet/>",
+        "xl/_rels/s.xml.rels": rels(("a", "comments", "c.xml"), ("b", "threadedComment", "t.xml")),
+        "xl/c.xml": f"<comments><comment><text><r><t>{old}</t></r></text></comment></comments>",
+        "xl/t.xml": "<x><threadedComment><text>Why?</text></threadedComment></x>",
+    }
+    (sheet,) = xlsx(zipped(sheets)) or []
+    assert sheet.text == "# A\nComment: Why?"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc.builtin.office import TextPage
+from svc.builtin.archive import TextPage
 from svc.builtin.passages import pages_of, passages_of
 
 

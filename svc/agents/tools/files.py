@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from svc.agents.tools.registry import ToolContext, ToolFailure, tool
 from svc.agents.tools.sources import Sources
 from svc.content import file_search, project_files
-from svc.content.project_files import ProjectFile
+from svc.content.project_files import FilePassage, ProjectFile
 from svc.shapes import integer, text
 
 _READ_LINES = 500
@@ -34,21 +34,14 @@ async def find_in_files(
 
 
 async def read_file(context: ToolContext, **asked: Any) -> dict[str, Any]:
-    def read(conn: sqlite3.Connection) -> tuple[ProjectFile, str, int]:
+    def read(conn: sqlite3.Connection) -> tuple[ProjectFile, FilePassage]:
         file = _file(conn, context, asked["file"])
-        return file, *project_files.text_lines(conn, file, asked["from"], asked["lines"], _READ_CHARACTERS)
+        return file, project_files.text_lines(conn, file, asked["from"], asked["lines"], _READ_CHARACTERS)
 
-    file, found, last = await context.engines.db.heavy_read(read)
-    if last < asked["from"]:
+    file, found = await context.engines.db.heavy_read(read)
+    if found.to_line < asked["from"]:
         raise ToolFailure(f"{file.name} has no line {asked['from']}.")
-    passage = {
-        "file": file.artifact_id,
-        "name": file.name,
-        "page": None,
-        "from_line": asked["from"],
-        "to_line": last,
-        "text": found,
-    }
+    passage = {"file": file.artifact_id, "name": file.name, **found._asdict()}
     return {"number": _sources(context).number_of_passage(passage), **passage}
 
 

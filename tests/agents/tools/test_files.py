@@ -18,7 +18,7 @@ async def with_file(db: Database, box: ToolContext, name: str, *texts: str) -> T
     project = await db.write(projects.add_project, owner, projects.NewProject("p"), NOW)
     file, _ = await db.write(project_files.add_file, owner, project.id, NewFile(made.id), NOW)
     text_id = await db.write(project_files.begin_text, owner)
-    passages = [FilePassage(None, number, number, text) for number, text in enumerate(texts, 1)]
+    passages = [FilePassage((number + 1) // 2, number, number, text) for number, text in enumerate(texts, 1)]
     await db.write(project_files.add_passages, owner, project.id, text_id, passages)
     await db.write(project_files.finish, file, text_id, 10)
     return replace(box, home=artifacts.Home(owner, project.id, "run_1"))
@@ -45,6 +45,8 @@ async def test_lines_are_read_by_id_or_name(db: Database, box: ToolContext) -> N
     read = await here.call("read_file", {"file": "a.txt", "from": 2, "lines": 5})
     assert (read["from_line"], read["to_line"], read["text"]) == (2, 3, "two\nthree")
     assert await here.call("read_file", {"file": read["file"], "from": 2, "lines": 5}) == read
+    assert read["page"] == 1, "that of the first line"
+    assert (await here.call("read_file", {"file": "a.txt", "from": 3, "lines": 1}))["page"] == 2
     assert "no line 4" in await failure(here, "read_file", {"file": "a.txt", "from": 4, "lines": 1})
 
 
