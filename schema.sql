@@ -216,6 +216,33 @@ BEGIN
     SELECT RAISE(ABORT, 'projects_count');
 END;
 
+-- owner: svc/content/prompts.py
+CREATE TABLE prompts (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    name TEXT NOT NULL CONSTRAINT prompt_name_form CHECK (trim(name) <> '' AND length(name) <= 100),
+    text TEXT NOT NULL CONSTRAINT prompt_text_form CHECK (trim(text) <> '' AND length(text) <= 8000),
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    UNIQUE (account_id, name)
+) STRICT;
+
+-- After the insert, so that a name that exists is the error of a full account, too.
+CREATE TRIGGER prompts_bounded AFTER INSERT ON prompts
+WHEN (SELECT count(*) FROM prompts WHERE account_id = NEW.account_id) > 500
+BEGIN
+    SELECT RAISE(ABORT, 'prompts_count');
+END;
+
+-- owner: svc/content/prompts.py
+-- Prompts that administrators share with a group of the catalog, or with everyone.
+CREATE TABLE shared_prompts (
+    group_name TEXT NOT NULL CONSTRAINT shared_group_length CHECK (length(group_name) <= 63), -- '': everyone
+    name TEXT NOT NULL CONSTRAINT shared_name_form CHECK (trim(name) <> '' AND length(name) <= 100),
+    text TEXT NOT NULL CONSTRAINT shared_text_form CHECK (trim(text) <> '' AND length(text) <= 8000),
+    PRIMARY KEY (group_name, name)
+) STRICT, WITHOUT ROWID;
+
 -- owner: svc/content/artifact_contents.py
 -- The contents of artifacts. One without an artifact is being written, or is unused.
 CREATE TABLE artifact_contents (
@@ -1283,6 +1310,25 @@ END;
 CREATE TRIGGER api_keys_are_stored_no_more AFTER DELETE ON api_keys
 BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER prompts_are_stored AFTER INSERT ON prompts
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.text AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER prompts_are_stored_anew AFTER UPDATE OF name, text ON prompts
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.name AS BLOB)), 0) + ifnull(length(CAST(NEW.text AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.text AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER prompts_are_stored_no_more AFTER DELETE ON prompts
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.text AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
 

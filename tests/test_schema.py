@@ -29,6 +29,8 @@ INSERT INTO links VALUES (zeroblob(32), 'a', 'reset', 1, 2, NULL, NULL),
 INSERT INTO api_keys VALUES ('k', 'a', zeroblob(32), 'svc-v1-aaa', 'laptop', 1, NULL, 0, NULL, NULL, 0),
     ('l', 'b', CAST(printf('%032d', 1) AS BLOB), 'svc-v1-bbb', 'laptop', 1, 2, 0, NULL, NULL, 0);
 INSERT INTO projects VALUES ('p', 'a', 'plans', '', 6, 1, 1), ('q', 'b', 'plans', '', NULL, 1, 1);
+INSERT INTO prompts VALUES ('pa', 'a', 'tone', 'Be kind.', 1, 1), ('pb', 'b', 'tone', 'Be kind.', 1, 1);
+INSERT INTO shared_prompts VALUES ('', 'tone', 'Be kind.');
 INSERT INTO artifact_contents VALUES ('a', 'cf', 0), ('b', 'cg', 0), ('b', 'ch', 0);
 INSERT INTO artifacts VALUES ('f', 'a', 'p', 'r', 'notes.txt', 'text/plain', 1, zeroblob(32), 'cf', 1, 1, NULL),
     ('g', 'b', NULL, NULL, 'notes.txt', 'text/plain', 1, zeroblob(32), 'cg', 1, 1, 'a pine');
@@ -239,6 +241,32 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         INSERT INTO projects SELECT 'x' || n, 'b', 'x', '', NULL, 1, 1 FROM numbers
         """
     ],
+    ("prompts", "prompt_name_form"): [
+        "UPDATE prompts SET name = ' '",
+        "UPDATE prompts SET name = printf('%101d', 1)",
+    ],
+    ("prompts", "prompt_text_form"): [
+        "UPDATE prompts SET text = ' '",
+        "UPDATE prompts SET text = printf('%8001d', 1)",
+    ],
+    ("prompts", "id"): ["INSERT INTO prompts VALUES ('pa', 'b', 'x', 'x', 1, 1)"],
+    ("prompts", "account_id, name"): ["INSERT INTO prompts VALUES ('px', 'a', 'tone', 'x', 1, 1)"],
+    ("prompts", "prompts_bounded"): [
+        """
+        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 500)
+        INSERT INTO prompts SELECT 'x' || n, 'b', 'x' || n, 'x', 1, 1 FROM numbers
+        """
+    ],
+    ("shared_prompts", "shared_group_length"): ["UPDATE shared_prompts SET group_name = printf('%064d', 1)"],
+    ("shared_prompts", "shared_name_form"): [
+        "UPDATE shared_prompts SET name = ' '",
+        "UPDATE shared_prompts SET name = printf('%101d', 1)",
+    ],
+    ("shared_prompts", "shared_text_form"): [
+        "UPDATE shared_prompts SET text = ' '",
+        "UPDATE shared_prompts SET text = printf('%8001d', 1)",
+    ],
+    ("shared_prompts", "group_name, name"): ["INSERT INTO shared_prompts VALUES ('', 'tone', 'x')"],
     ("idempotency_keys", "account_id, id"): [f"{ANOTHER_KEY} ('e', 'a', NULL, zeroblob(32), 1)"],
     ("idempotency_keys", "account_id, place"): [f"{ANOTHER_KEY} ('x', 'a', zeroblob(32), zeroblob(32), 1)"],
     ("idempotency_keys", "place_sha256"): [f"UPDATE idempotency_keys SET place = zeroblob({n})" for n in (0, 31)],
@@ -968,6 +996,7 @@ def test_every_owned_table_is_exported_or_excluded(conn: sqlite3.Connection) -> 
 COUNTED = {
     "api_keys": "name",
     "projects": "name || instructions",
+    "prompts": "name || text",
     "artifacts": "name || ifnull(prompt, '')",
     "runs": "goal || ifnull(output, '') || ifnull(error, '') || ifnull(events, '')",
     "conversations": "ifnull(title, '')",
@@ -1017,6 +1046,8 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
         "UPDATE runs SET events = '{}' WHERE id = 't'",
         "UPDATE idempotency_keys SET status = 200, headers = '{\"\u00fc\":1}', size = 9 WHERE id = 'j'",
         "UPDATE projects SET instructions = printf('%5000s', 'x') WHERE id = 'p'",
+        "UPDATE prompts SET text = 'gr\u00fcndlich' WHERE id = 'pa'",
+        "DELETE FROM prompts WHERE id = 'pa'",
         "UPDATE providers SET models = '[\"a\"]' WHERE id = 'v'",
         "UPDATE tool_servers SET tools = '[\"\u00fc\"]', accepted = '{}', ask = '{\"a\":true}', detail = 'x' WHERE id = 'ts'",
         "UPDATE answers SET reasoning = printf('%5000s', '\u00f6'), memory = '[{}]' WHERE message_id = 'm1'",

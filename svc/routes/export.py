@@ -19,7 +19,17 @@ from svc.agents import run_records
 from svc.auth import sign_ins
 from svc.auth.accounts import Account
 from svc.billing import wallet
-from svc.content import answers, artifact_contents, branches, conversations, imports, projects, shares, support
+from svc.content import (
+    answers,
+    artifact_contents,
+    branches,
+    conversations,
+    imports,
+    projects,
+    prompts,
+    shares,
+    support,
+)
 from svc.content.artifacts import Artifact
 from svc.content.history import Message
 from svc.db import Database
@@ -65,6 +75,7 @@ KINDS: dict[str, tuple[str, str, Callable[[sqlite3.Row], Any]]] = {
     "providers": ("providers", "id", providers.as_json),
     "tool_servers": ("tool_servers", "id", tool_servers.as_json),
     "projects": ("projects", "id", projects.TABLE.make),
+    "prompts": ("prompts", "id", prompts.TABLE.make),
     "project_files": (
         "project_files",
         "number",

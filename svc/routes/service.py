@@ -34,6 +34,7 @@ _IDS = {
         ("key_id", "key", "key"),
         ("message_id", "message", "msg"),
         ("project_id", "project", "proj"),
+        ("prompt_id", "prompt", "prm"),
         ("provider_id", "provider", "prov"),
         ("run_id", "run", "run"),
         ("share_id", "share", "shr"),

@@ -49,6 +49,7 @@ async def fill(service: Service, headers: dict[str, str], account_id: str) -> di
         wallet.book, account_id, 6_000_000, description="Funds", now_seconds=service.clocks.now
     )
     project = await post("/projects", {"name": "p", "instructions": "Be brief."})
+    await post("/prompts", {"name": "p", "text": "Be brief."})
     key = await post("/user/api-keys", {"name": "my laptop"})
     provider = {"name": "lab", "base_url": "http://127.0.0.1:9/v1", "api_key": "sk-very-secret-key"}
     await post("/user/providers", provider)
@@ -88,6 +89,7 @@ async def test_export_has_all_data_of_the_account_only(service: Service) -> None
                 "providers",
                 "tool_servers",
                 "projects",
+                "prompts",
                 "runs",
                 "support_conversations",
                 "support_messages",

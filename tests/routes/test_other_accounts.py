@@ -51,6 +51,7 @@ REFERENCES: dict[tuple[str, str], dict[str, str]] = {
     ("GET", "/user/providers"): {"query.after": "provider"},
     ("GET", "/user/tool-servers"): {"query.after": "tool_server"},
     ("GET", "/projects"): {"query.after": "project"},
+    ("GET", "/prompts"): {"query.after": "prompt"},
     ("GET", "/artifacts"): {"query.after": "artifact", "query.project_id": "project", "query.run_id": "run"},
     ("POST", "/artifacts"): {"body.project_id": "project"},
     ("PATCH", "/artifacts/{artifact_id}"): {"body.project_id": "project"},
@@ -185,6 +186,7 @@ async def person(service: Service, provider: str) -> Person:
     await db.write(identities.add_identity, someone.account_id, "https://issuer", provider, None, now)
     own["identity"] = (await service.client.get("/user/identities", headers=someone.headers)).json()["data"][0]["id"]
     own["project"] = (await post("/projects", {"name": "p"}))["id"]
+    own["prompt"] = (await post("/prompts", {"name": "p", "text": "secret zebra"}))["id"]
     own["artifact"] = (await post("/artifacts", {"name": "n", "content": "secret zebra"}))["id"]
     own["conversation"] = (await post("/conversations", {"title": "t"}))["id"]
     path = f"/conversations/{own['conversation']}/messages"
@@ -452,6 +454,7 @@ LISTS: dict[str, Make] = {
     ),
     "/user/tool-servers": posts("/user/tool-servers", {"name": "labNUMBER", "url": "http://127.0.0.1:9/mcp"}),
     "/projects": posts("/projects", {"name": "NUMBER"}),
+    "/prompts": posts("/prompts", {"name": "NUMBER", "text": "t"}),
     "/artifacts": posts("/artifacts", {"name": "NUMBER", "content": ""}),
     "/conversations": posts("/conversations", {"title": "NUMBER"}),
     "/conversations/{conversation_id}/messages": posts(
@@ -462,7 +465,7 @@ LISTS: dict[str, Make] = {
     "/billing/ledger": make_credit,
 }
 # They come in one page; that of the usage has 10,000 rows.
-ONE_PAGE = {"/v1/models", "/v1/tools", "/billing/usage", "/auth/oauth"}
+ONE_PAGE = {"/v1/models", "/v1/tools", "/prompts/shared", "/billing/usage", "/auth/oauth"}
 # Their items are those of other lists: tests/routes/test_memory.py and test_conversations.py test their pages.
 OF_OTHER_LISTS = {"/user/memory", "/conversations/{conversation_id}/messages/{message_id}/versions"}
 
@@ -537,6 +540,7 @@ TABLES = {
     "/user/providers": "providers",
     "/user/tool-servers": "tool_servers",
     "/projects": "projects",
+    "/prompts": "prompts",
     "/artifacts": "artifacts",
     "/conversations": "conversations",
     "/conversations/{conversation_id}/messages": "messages",

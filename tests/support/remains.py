@@ -76,6 +76,7 @@ INSERT INTO oauth_codes (code_hash, browser_hash, account_id, expires_at) VALUES
 INSERT INTO sign_ins (id, at, account_id, way, code) VALUES ('sgn_' || :n, :now, :a, 'password', 'ok');
 INSERT INTO api_keys (id, account_id, token_hash, key_prefix, name, created_at) VALUES ('key_' || :n, :a, blob(32), 'svc-v1-abc', words(3), :now);
 INSERT INTO projects (id, account_id, name, instructions, created_at, updated_at) VALUES ('proj_' || :n, :a, words(3), words(60), :now, :now);
+INSERT INTO prompts (id, account_id, name, text, created_at, updated_at) VALUES ('prm_' || :n, :a, words(3), words(60), :now, :now);
 INSERT INTO artifact_contents (account_id, id) VALUES (:a, 'content_' || :n);
 INSERT INTO artifact_chunks VALUES (:a, 'content_' || :n, 0, blob(20000));
 INSERT INTO artifacts (id, account_id, name, content_type, size, sha256, content_id, created_at, updated_at, prompt)
