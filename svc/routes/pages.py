@@ -21,7 +21,7 @@ from svc.admin import users
 from svc.auth import tokens
 from svc.billing import payments
 from svc.config import Config
-from svc.content import artifacts, conversations, history, projects, recall, search, support
+from svc.content import artifacts, conversations, history, projects, prompts, recall, search, support
 from svc.errors import ApiError
 from svc.inference.providers import NewProvider
 from svc.inference.sent_body import DEFAULT_OUTPUT_TOKENS, LEAST_OUTPUT_TOKENS
@@ -40,6 +40,7 @@ _FORMS: dict[str, Shape[Any]] = {
     "sign_up": shape_of(auth.SignUp),
     "key": shape_of(api_keys.NewKey),
     "project": shape_of(projects.NewProject),
+    "prompt": shape_of(prompts.NewPrompt),
     "provider": shape_of(NewProvider),
     "run": shape_of(agents.NewRun),
     "artifact": shape_of(artifacts.NewArtifact),

@@ -65,6 +65,7 @@ VIEWS: list[tuple[str, list[list[str]]]] = [
     ("/#/artifacts/{artifact}", [["Delete"]]),
     ("/#/projects", []),
     ("/#/projects/{project}", [["Delete"]]),
+    ("/#/prompts", [["New prompt"], [f"Actions for {EVIL}", "Edit"]]),
     ("/#/keys", [["New key"]]),
     ("/#/providers", [["Add provider"], ["Actions for mine", "Edit"], ["Actions for mine", "Delete"]]),
     ("/#/providers?connect=ollama", []),
@@ -78,6 +79,7 @@ VIEWS: list[tuple[str, list[list[str]]]] = [
     ("/#/admin/support", []),
     ("/#/admin/support/{support}", []),
     ("/#/admin/status", []),
+    ("/#/admin/prompts", [["New prompt"]]),
     ("/#/admin/audit", []),
 ]
 # What a narrow page or the other theme can break. The wide page shows all parts, so it is checked against all rules.
@@ -104,6 +106,7 @@ def somebody_with_everything(server: RunningServer) -> tuple[Visitor, dict[str, 
         artifact = client.get("/artifacts").json()["data"][0]["id"]
         post("/v1/images/generations", prompt="the sea", size="256x256", response_format="url")
         post("/user/api-keys", name=EVIL)
+        post("/prompts", name=EVIL, text=EVIL)
         post("/user/providers", name="mine", base_url="http://127.0.0.1:9/v1", api_key="sk-0123456789")
         support = post("/support/conversations", subject=EVIL, message=EVIL).json()["id"]
         client.patch(f"/admin/users/{other.id}", json={"name": EVIL}).raise_for_status()

@@ -222,6 +222,7 @@ function query(path, values = {}) {
 const get = (path, values, options) => json("GET", query(path, values), options);
 const post = (path, body, options) => json("POST", path, { ...options, body });
 const patch = (path, body) => json("PATCH", path, { body });
+const put = (path, body) => json("PUT", path, { body });
 const remove = (path, options) => json("DELETE", path, options);
 
 /**
@@ -412,7 +413,7 @@ const speak = (body, options) =>
     options,
   );
 
-export { download, get, patch, post, remove };
+export { download, get, patch, post, put, remove };
 
 const open = { open: true };
 const crud = (path) => ({

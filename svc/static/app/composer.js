@@ -33,7 +33,8 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
   const first = useMemo(() => draftOf(id), []);
   const text = useSignal(hasParts(first) ? "" : first),
     attached = useSignal([]), // items of attachments.js
-    dragging = useSignal(false);
+    dragging = useSignal(false),
+    prompting = useSignal(null); // the list of saved prompts: {List, at}, the place of its slash
   const area = useRef(null);
   const restore = async (content) => {
     const draft = hasParts(content)
@@ -116,6 +117,10 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
         },
       },
     });
+  const openPrompts = async (at) => {
+    const { default: List } = await import("./prompts/menu.js");
+    if (area.current?.value[at] === "/") prompting.value = { List, at };
+  };
   const onKey = (event) => {
     if (event.isComposing) return;
     if (event.key === "Enter" && !event.shiftKey && matchMedia("(hover: hover)").matches) {
@@ -144,7 +149,11 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
       maxlength=${limits.message.content.maxlength}
       aria-describedby="estimate"
       value=${text.value}
-      onInput=${(event) => write(event.currentTarget.value)}
+      onInput=${({ currentTarget: { value, selectionEnd }, data }) => {
+        write(value);
+        if (data === "/" && /(^|\n)\/$/.test(value.slice(0, selectionEnd)))
+          openPrompts(selectionEnd - 1).catch(() => {}); // offline
+      }}
       onKeyDown=${onKey}
     ></textarea>
     <div class="composer-bar">
@@ -169,7 +178,17 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
         disabled=${!canSend}
       />
     </div>
-  </form>`;
+  </form>
+  ${
+    prompting.value &&
+    html`<${prompting.value.List}
+      area=${area.current}
+      at=${prompting.value.at}
+      close=${() => {
+        prompting.value = null;
+      }}
+    />`
+  }`;
 }
 
 /** Take files that are dropped or pasted anywhere in the window, and text pasted outside of inputs. */

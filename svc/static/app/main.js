@@ -23,6 +23,7 @@ const VIEWS = {
   media: () => import("./views/media.js"),
   artifacts: () => import("./views/artifacts.js"),
   projects: () => import("./views/projects.js"),
+  prompts: () => import("./views/prompts.js"),
   keys: () => import("./views/keys.js"),
   providers: () => import("./views/providers.js"),
   wallet: () => import("./views/wallet.js"),

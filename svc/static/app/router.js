@@ -8,6 +8,7 @@ export const NAMES = /** @type {const} */ ([
   "media",
   "artifacts",
   "projects",
+  "prompts",
   "keys",
   "providers",
   "wallet",

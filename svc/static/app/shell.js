@@ -19,6 +19,7 @@ const MAIN = [
   ["projects", "folder"],
 ];
 const ACCOUNT = [
+  ["prompts", "edit"],
   ["keys", "key"],
   ["providers", "provider"],
   ["wallet", "wallet"],

@@ -15,6 +15,7 @@ const PARTS = {
   support: () => import("../admin/inbox.js"),
   status: () => import("../admin/status.js"),
   models: () => import("../admin/models.js"),
+  prompts: () => import("../admin/prompts.js"),
   tools: () => import("../admin/tools.js"),
   catalog: () => import("../admin/catalog.js"),
   audit: () => import("../admin/audit.js"),

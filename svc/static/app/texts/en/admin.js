@@ -11,6 +11,7 @@ export const adminTexts = {
     support: "Support",
     status: "Status",
     models: "Models",
+    prompts: "Prompts",
     tools: "Tools",
     catalog: "Catalog",
     audit: "Audit",

@@ -18,6 +18,7 @@ export const texts = {
     media: "Images and audio",
     artifacts: "Artifacts",
     projects: "Projects",
+    prompts: "Prompts",
     keys: "API keys",
     providers: "Providers",
     wallet: "Wallet",
