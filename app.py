@@ -21,9 +21,7 @@ import orjson
 from starlette.applications import Starlette
 
 from svc import quota, secrets
-from svc.admin import catalog_notes
 from svc.agents import run_records
-from svc.auth import accounts
 from svc.billing import checkout_pages, wallet
 from svc.config import Config, from_environ
 from svc.content import artifact_contents, fulltext, history, idempotency
@@ -32,7 +30,6 @@ from svc.content import project_files as stored_files
 from svc.db import open_database
 from svc.deletion.slices import delete_old_hourly, end_answers, finish_deletions
 from svc.errors import ApiError, StartError
-from svc.inference.catalog_file import on_offer
 from svc.log import capture_library_logs
 from svc.routes import (
     admin,
@@ -268,7 +265,7 @@ def create_app(config: Config) -> Starlette:
     app.middleware_stack = app.state.answer = Edge(app.router, _COMPILED, state, pages.not_found)
     app.state.drain = state.drain
     app.state.start_error = None
-    app.state.reload = partial(_reload, state)
+    app.state.reload = partial(operations.read_catalog, state)
     return app
 
 
@@ -369,28 +366,6 @@ def _first_use(config: Config) -> Iterator[Callable[[], object]]:
     if config.smtp_url is not None:
         yield from links.first_use()
     yield partial(import_module, "zipfile")  # for the export of an account
-
-
-async def _reload(state: State) -> dict[str, list[str]]:
-    """Read the catalog again, and log and return errors and notes. If it is invalid, models and groups stay."""
-    if state.config.catalog is None or state.drain.draining:
-        await state.local_models.reload()
-        return {"errors": [], "notes": []}
-    catalog = state.models.catalog
-    try:
-        catalog.load(await asyncio.to_thread(on_offer, state.config))
-    except StartError as error:
-        state.log("catalog", level="warning", message=f"the catalog is not replaced: {error}")
-        await state.local_models.reload()
-        return {"errors": [str(error)], "notes": []}
-    catalog.start()
-    await state.tool_servers.reload()
-    state.engines.field_support.forget()
-    await state.local_models.reload()
-    found = catalog_notes.notes(catalog, await state.db.heavy_read(accounts.groups_in_use))
-    notes = [f"{note.about}: {note.text}" for note in found]
-    state.log("catalog", message="the catalog was read again", notes=notes)
-    return {"errors": [], "notes": notes}
 
 
 def main() -> int:

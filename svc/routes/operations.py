@@ -1,13 +1,17 @@
 """What administrators do instead of commands: credits, debits, a backup, a reload, and the catalog as it is in use."""
 
+import asyncio
 from functools import partial
 from typing import Any
 
 from svc import audit
-from svc.admin import users
+from svc.admin import catalog_notes, users
+from svc.auth import accounts
 from svc.billing.prices import PRICES
+from svc.errors import StartError
 from svc.groups import Group, Groups
 from svc.inference.catalog import Model
+from svc.inference.catalog_file import on_offer
 from svc.inference.web_search import ENGINES, PRICE
 from svc.routes.admin import BACKUPS
 from svc.routes.billing import LEDGER_ENTRY
@@ -15,6 +19,7 @@ from svc.routes.chat import PRICING
 from svc.routes.schemas.common import COUNT
 from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Refusal
+from svc.server.state import State
 from svc.server.web import Request, Response, reply
 from svc.shapes import anything, boolean, json_object, list_of, nullable, one_of, string
 
@@ -206,3 +211,25 @@ def _search(model: Model) -> dict[str, Any]:
 def _group(group: Group) -> dict[str, Any]:
     values = group._asdict()
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+async def read_catalog(state: State) -> dict[str, list[str]]:
+    """Read the catalog again, and log and return errors and notes. If it is invalid, models and groups stay."""
+    if state.config.catalog is None or state.drain.draining:
+        await state.local_models.reload()
+        return {"errors": [], "notes": []}
+    catalog = state.models.catalog
+    try:
+        catalog.load(await asyncio.to_thread(on_offer, state.config))
+    except StartError as error:
+        state.log("catalog", level="warning", message=f"the catalog is not replaced: {error}")
+        await state.local_models.reload()
+        return {"errors": [str(error)], "notes": []}
+    catalog.start()
+    await state.tool_servers.reload()
+    state.engines.field_support.forget()
+    await state.local_models.reload()
+    found = catalog_notes.notes(catalog, await state.db.heavy_read(accounts.groups_in_use))
+    notes = [f"{note.about}: {note.text}" for note in found]
+    state.log("catalog", message="the catalog was read again", notes=notes)
+    return {"errors": [], "notes": notes}
