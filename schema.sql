@@ -592,7 +592,10 @@ CREATE TABLE answers (
     sources TEXT -- what they found, as JSON
         CONSTRAINT answer_sources_form CHECK (sources LIKE '[%]'),
     waiting TEXT -- the calls that wait for a person, and the request that goes on, as JSON
-        CONSTRAINT answer_waiting_form CHECK (waiting LIKE '{%}')
+        CONSTRAINT answer_waiting_form CHECK (waiting LIKE '{%}'),
+    context_tokens INTEGER NOT NULL DEFAULT 0 -- of the prompt and text of its last call; 0: not counted
+        CONSTRAINT answer_context_tokens_count CHECK (context_tokens >= 0),
+    first_sent_message_id TEXT -- NULL: the first message
 ) STRICT;
 
 CREATE INDEX answers_by_account ON answers (account_id, message_id);

@@ -71,7 +71,7 @@ INSERT INTO word_purges VALUES (1, 'a', 1, 0, NULL), (2, 'b', 1, 0, 1);
 INSERT INTO unindexed VALUES (1, 4), (2, 4);
 INSERT INTO forgotten VALUES ('m1', 'a', 1), ('m2', 'b', 1);
 INSERT INTO reindexing VALUES ('messages', 3);
-INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]', 1, 2, 'call_1', '[{}]', NULL, NULL, NULL);
+INSERT INTO answers VALUES ('m1', 'a', 1, 2, 3, 4, 'stop', NULL, '[]', 1, 2, 'call_1', '[{}]', NULL, NULL, NULL, 5, 'm0');
 INSERT INTO support_conversations
 VALUES ('u', 'a', 'active', 'help', 1, 1, NULL), ('x', 'b', 'active', NULL, 1, 1, NULL),
     ('w', 'b', 'closed', NULL, 1, 1, 2);
@@ -576,6 +576,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("answers", "answer_output_tokens_count"): ["UPDATE answers SET output_tokens = -1"],
     ("answers", "answer_cost_amount"): ["UPDATE answers SET cost_micros = -1"],
     ("answers", "answer_duration"): ["UPDATE answers SET duration_ms = -1"],
+    ("answers", "answer_context_tokens_count"): ["UPDATE answers SET context_tokens = -1"],
     ("answers", "reasoning_length"): ["UPDATE answers SET reasoning = printf('%200001d', 1)"],
     ("answers", "memory_form"): ["UPDATE answers SET memory = '{}'"],
     ("answers", "answer_steps_form"): ["UPDATE answers SET steps = '{}'"],

@@ -25,6 +25,7 @@ from svc.inference.answer import said
 from svc.inference.answer.events import Chunk, TextChunks
 from svc.inference.chat_call import ChatCall
 from svc.inference.claim import Claim
+from svc.inference.context_fit import ContextFit
 from svc.inference.model_call import Bill
 from svc.retry import retry_write
 from svc.server.sse import Interrupt
@@ -114,6 +115,10 @@ class ToolAnswer:
     @interrupt.setter
     def interrupt(self, interrupt: Interrupt) -> None:
         self.context.interrupt = interrupt
+
+    @property
+    def fit(self) -> ContextFit | None:
+        return self._calls[-1].fit if self._calls else None
 
     @property
     def known(self) -> dict[str, Any]:

@@ -30,6 +30,8 @@ class AnswerDetails(NamedTuple):
     steps: str | None = None
     sources: str | None = None
     waiting: str | None = None
+    context_tokens: int = 0  # of the prompt and the text of its last call, 0 if they were not counted
+    first_sent_message_id: str | None = None  # where the model's view of the conversation began; None: with the first
 
 
 def add(tx: sqlite3.Connection, account_id: str, message_id: str, memory: list[dict[str, Any]]) -> None:
@@ -57,7 +59,8 @@ def update(tx: sqlite3.Connection, account_id: str, message_id: str, answer: Ans
     reasoning = answer.reasoning and storable(answer.reasoning, _REASONING_LENGTH)
     statement = """
         UPDATE answers SET input_tokens = ?, output_tokens = ?, cost_micros = ?, duration_ms = ?, finish_reason = ?,
-            reasoning = ?, cached_input_tokens = ?, saved_micros = ?, steps = ?, sources = ?, waiting = ?
+            reasoning = ?, cached_input_tokens = ?, saved_micros = ?, steps = ?, sources = ?, waiting = ?,
+            context_tokens = ?, first_sent_message_id = ?
         WHERE account_id = ? AND message_id = ?
     """
     tx.execute(statement, (*answer._replace(reasoning=reasoning), account_id, message_id))
@@ -133,6 +136,6 @@ def refuse_waiting(tx: sqlite3.Connection, account_id: str, conversation_id: str
 
 
 def as_json(row: sqlite3.Row) -> dict[str, Any]:
-    shown = {name: row[name] for name in AnswerDetails._fields if name != "waiting"}
+    shown = {name: row[name] for name in AnswerDetails._fields if name not in ("waiting", "context_tokens")}
     listed = {name: orjson.loads(row[name] or "[]") for name in ("memory", "steps", "sources")}
     return {**shown, **listed, "waiting": row["waiting"] is not None}

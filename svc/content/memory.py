@@ -15,9 +15,10 @@ import orjson
 
 from svc import quota
 from svc.auth import accounts
-from svc.content import answers, conversations, history, projects, recall
+from svc.content import answers, conversations, history, model_view, projects, recall
 from svc.content.answers import AnswerDetails
 from svc.content.given_files import GivenFiles
+from svc.content.model_view import Counted
 from svc.content.recall import Passage
 from svc.errors import ApiError
 from svc.ids import new_id
@@ -62,6 +63,7 @@ class Exchange(NamedTuple):
     always_allow: list[str]  # the tools that run in the conversation without a question
     replaces: history.Message | None  # the question or answer of which it adds a version
     asked_at_seconds: float
+    counted: Counted = Counted()  # of the last answer among the messages
     makes_title: str = "never"  # by which models, as in the settings; a conversation with a title needs none
     given: GivenFiles | None = None  # the files of the project that `messages` have
 
@@ -113,6 +115,10 @@ def begin(
     replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES) if replaces else None
     if with_seals and conversation_id:
         messages = _with_seals(conn, account_id, conversation_id, messages)
+    said = [text for message, text in zip(messages, texts, strict=True) if message["role"] == "assistant" and text]
+    counted = Counted()
+    if conversation_id and said:
+        counted = model_view.counted(conn, account_id, conversation_id, said[-1])
     given = len(messages) if asked is None else len(messages) - asked
     if with_steps and conversation_id:
         messages = _with_steps(messages, answers.with_steps(conn, account_id, conversation_id))
@@ -135,6 +141,7 @@ def begin(
         always_allow,
         replaced,
         now_seconds,
+        counted,
         account.generate_titles if account is not None and title is None else "never",
     )
 

@@ -27,6 +27,9 @@ class Answering(Protocol):
     interrupt: Any
 
     @property
+    def fit(self) -> Any: ...
+
+    @property
     def cost_micros(self) -> int: ...
     @property
     def paid(self) -> bool: ...

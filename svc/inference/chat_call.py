@@ -14,12 +14,13 @@ from svc.billing import prices
 from svc.builtin import provider
 from svc.errors import ApiError, UpstreamFault
 from svc.ids import public_id
-from svc.inference import cache_marks, servers, upstream
+from svc.inference import servers, upstream
 from svc.inference.answer import chunk_writer, raw_answer, too_long
 from svc.inference.answer.passed import Passed, PassedAnswer
 from svc.inference.answer.token_usage import input_tokens
 from svc.inference.catalog import Model, Provider
-from svc.inference.chat_request import Ignored, for_operator, with_named_limit
+from svc.inference.chat_request import Ignored, for_model
+from svc.inference.context_fit import ContextFit
 from svc.inference.model_call import Bill, Engines, ModelCall, Payer
 from svc.inference.passed_request import PassedRequest
 from svc.inference.sent_body import LEAST_OUTPUT_TOKENS, CallerFormat, SentBody
@@ -50,7 +51,7 @@ class ChatCall(ModelCall):
     names fields of the body without anything of the caller's. The constructor walks the whole body. If the body is
     `heavy`, with many values or long texts, it must run off the event loop. `format` is the caller's. `caller_request`
     has the caller's bytes, for a server of its format. Without a `body`, the answer is sent on unchanged, and
-    `server_answer` records it.
+    `server_answer` records it. `fit` leaves out messages beyond the model's context.
     """
 
     ignored = Ignored()  # what was left out of the request
@@ -68,6 +69,7 @@ class ChatCall(ModelCall):
         heavy: bool = False,
         format: CallerFormat = CHAT,
         caller_request: PassedRequest | None = None,
+        fit: ContextFit | None = None,
     ) -> None:
         super().__init__(model, engines, payer)
         self.begun = False  # there is a part of an answer
@@ -80,7 +82,11 @@ class ChatCall(ModelCall):
             body, added = caller_request.skeleton, caller_request.added
             self.ignored, self.server_answer = caller_request.ignored, PassedAnswer()
         else:
-            body, added = self._checked(model, body, added, ours)
+            if fit is not None:
+                self.fit, body = fit, fit.fitted(model, body)
+            body, added, ignored = for_model(body, model, added, ours)
+            if ignored is not None:
+                self.ignored = ignored
         self.chunk_writer = chunk_writer.ChunkWriter(public_id("chatcmpl-"), int(engines.clock()), model.id, body)
         if caller_request is not None and self.server_answer is not None:
             self.chunk_writer.estimated_from = caller_request.estimated_from
@@ -88,19 +94,6 @@ class ChatCall(ModelCall):
         self._sent = SentBody(model, body, added, engines, payer.account_id, heavy, format, caller_request)
         if heavy:
             self.chunk_writer.estimated_input()  # now: later it would run on the event loop, or in the settlement
-
-    def _checked(
-        self, model: Model, body: dict[str, Any], added: Collection[str], ours: Collection[str]
-    ) -> tuple[dict[str, Any], Collection[str]]:
-        """Return what of the request `model` may get, and the names of what the service has added."""
-        if self.paid and (limited := with_named_limit(body)) is not body:
-            body, added = limited, {*added, "max_tokens"}
-        if model.provider is not None and not model.provider.byok:
-            body, ignored = for_operator(body, model, ours)
-            if ignored is not None:
-                self.ignored = ignored
-            body = cache_marks.for_model(body, model, asked=True) if self.paid else body
-        return body, added
 
     @property
     def streams(self) -> bool:
@@ -324,6 +317,8 @@ class ChatCall(ModelCall):
         self._log_tokens()
         if self._model.paid and self.answered and self.text_bytes and not self.usage["total_tokens"]:
             self._engines.metrics.unbilled_answers.add()
+        if self.fit is not None and self.answered:
+            self.fit.note(self.usage if self.chunk_writer.reports.counts_input else None)
         self.ended()
 
     def _note_settled(self) -> None:
@@ -390,11 +385,16 @@ class ChatCall(ModelCall):
         error, sizes = super().caller_error(fault), (fault.error or {}).get("too_long")
         if sizes is None or fault.status != 400:
             return error
-        message = too_long.anthropic_message(sizes, self.chunk_writer.estimated_input(), self._model.context_length)
-        own = ApiError(too_long.CODE, str(error), param="messages", anthropic={"message": message})
-        own.byok = error.byok
-        return own
+        context = self._model.context_length if self.fit is None else self.fit.most_tokens(self._model)
+        return too_long.callers_error(error, sizes, self.chunk_writer.estimated_input(), context, self.fit is not None)
 
     async def note_refusal(self, fault: UpstreamFault) -> bool:
         self._reached = False
-        return self._model.provider is not None and await self._sent.note_refusal(fault, self._model)
+        if self._model.provider is None:
+            return False
+        if self.fit is None or (body := await self.fit.shortened(self._model, fault, self._body)) is None:
+            return await self._sent.note_refusal(fault, self._model)
+        self._body = body
+        self._sent.shorten(body["messages"])
+        self.chunk_writer.known_input, self.chunk_writer.estimated_from = None, lambda: body
+        return True

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from svc.errors import ApiError
+from svc.inference import cache_marks
 from svc.inference.catalog import Model
 from svc.inference.chat_shape import DOCUMENTED_FIELDS
 from svc.inference.passed_fields import DEMANDS, OTHER_LIMITS, PASSED, bare, words
@@ -15,6 +16,19 @@ class Ignored(NamedTuple):
 
     fields: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+
+
+def for_model(
+    body: dict[str, Any], model: Model, added: Collection[str], ours: Collection[str]
+) -> tuple[dict[str, Any], Collection[str], Ignored | None]:
+    """Return what of the request `model` may get, the names of what the service has added, and what was left out."""
+    ignored = None
+    if model.paid and (limited := with_named_limit(body)) is not body:
+        body, added = limited, {*added, "max_tokens"}
+    if model.provider is not None and not model.byok:
+        body, ignored = for_operator(body, model, ours)
+        body = cache_marks.for_model(body, model, asked=True) if model.paid else body
+    return body, added, ignored
 
 
 def for_operator(

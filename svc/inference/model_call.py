@@ -27,6 +27,7 @@ from svc.inference import fault_log, servers
 from svc.inference.answer import upstream_errors
 from svc.inference.catalog import Catalog, Model, Provider
 from svc.inference.claim import Claim
+from svc.inference.context_lengths import ContextLengths
 from svc.inference.field_support import FieldSupport
 from svc.metrics import Metrics
 from svc.outbound.client import Outbound
@@ -44,7 +45,8 @@ class Engines:
     """The parts of the process that calls need.
 
     `outbound` reaches the operator's model servers, `guarded` those of users. `clock` returns Unix seconds.
-    `field_support` remembers which fields the model servers refuse. `payments`: accounts can add funds.
+    `field_support` remembers which fields the model servers refuse, and `context_lengths` how long a prompt may be.
+    `payments`: accounts can add funds.
     """
 
     catalog: Catalog
@@ -55,6 +57,7 @@ class Engines:
     clock: Callable[[], float]
     metrics: Metrics
     field_support: FieldSupport
+    context_lengths: ContextLengths
     payments: bool = False
 
     def way_to(self, provider: Provider) -> Outbound:
@@ -99,6 +102,7 @@ class ModelCall:
 
     interrupt: Any = None  # of the answer: a ToolAnswer uses it, and has the two below
     known: Mapping[str, Any] = {}
+    fit: Any = None  # the ContextFit of a session or a run
     tool_fields: Mapping[str, Any] = {}
     _choice: servers.Choice[Provider] | None = None  # among the servers of a provider with several addresses
 

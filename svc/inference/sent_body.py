@@ -87,6 +87,10 @@ class SentBody:
         if first_model.paid:
             self.first = self._first_of(first_model)
 
+    def shorten(self, messages: list[dict[str, Any]]) -> None:
+        """Send only some of the messages from now on. The hold covers them."""
+        self._body = {**self._body, "messages": messages}
+
     def wanted_tokens(self) -> tuple[int, list[str]]:
         """Return the output limit of the request, or the default, and the names of the fields with a limit."""
         limit_fields = [name for name in _LIMITS if self._body.get(name) is not None]

@@ -120,11 +120,11 @@ def _is_base64(text: str, start: int) -> bool:
 def estimated_input_tokens(request: dict[str, Any]) -> int:
     """Estimate the tokens of a checked `request` from its texts, and the JSON of its tools and formats."""
     size_bytes = sum(_text_bytes(message) for message in request["messages"])
-    size_bytes += sum(_json_bytes(value) for name, value in request.items() if value and name in _PROMPT_FIELDS)
+    size_bytes += sum(json_size_bytes(value) for name, value in request.items() if value and name in _PROMPT_FIELDS)
     return estimated_tokens(size_bytes)
 
 
-def _json_bytes(value: Any) -> int:
+def json_size_bytes(value: Any) -> int:
     try:
         return len(orjson.dumps(value))
     except TypeError:  # an integer of over 64 bits

@@ -504,3 +504,8 @@ BEGIN
     UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.name AS BLOB)), 0) + ifnull(length(CAST(OLD.text AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
+
+-- What the model had of a conversation.
+ALTER TABLE answers ADD COLUMN context_tokens INTEGER NOT NULL DEFAULT 0 -- of the prompt and text of its last call; 0: not counted
+    CONSTRAINT answer_context_tokens_count CHECK (context_tokens >= 0);
+ALTER TABLE answers ADD COLUMN first_sent_message_id TEXT; -- NULL: the first message

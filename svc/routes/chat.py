@@ -11,6 +11,7 @@ from svc.errors import ApiError, invalid_value
 from svc.inference.catalog import CAPABILITIES, CONTEXT_LENGTH, Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.chat_shape import CHAT_REQUEST, check_for_builtin
+from svc.inference.context_fit import ContextFit
 from svc.inference.formats import messages, responses_request
 from svc.inference.formats.answer import AnswerWriter
 from svc.inference.formats.messages_shape import COUNT_REQUEST, MESSAGES_REQUEST
@@ -193,7 +194,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     if caller.auth != "session" and model.provider is not None and model.api == "chat" and reads_images(model):
         caller_request = PassedRequest("chat", text, body, model)
     del text
-    exchange, added, continues, given = None, {}, False, body["messages"]
+    exchange, added, continues, given, fit = None, {}, False, body["messages"], None
     if caller.auth == "session":  # a key's requests are stateless
         conversation_id, replaces = request.headers.get(memory.HEADER), request.headers.get(memory.REPLACES)
         continues = _continues(request, body)
@@ -213,18 +214,20 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
         sent = {**body, "max_tokens": 0} if limited else body
         added = {name: value for name, value in exchange.chat_fields.items() if sent.get(name) is None}
         body = {**body, **added, "messages": exchange.messages}
+        fit = ContextFit(state.engines.context_lengths, caller.id, exchange.counted)
     payer = payer_of(request, caller)
     maker, request_body = None, body
     if tools is not None and exchange is not None:
         body = body_with(tools, body)
-        maker = AnswerMaker(request, payer, model, tools, added, body, exchange=exchange)
+        maker = AnswerMaker(request, payer, model, tools, added, body, exchange=exchange, fit=fit)
 
     def make(heavy: bool) -> ChatCall:
         check_images(model, given, "messages")
         check_files(model, given, "messages")
         if maker is not None:
             return maker.call(body, heavy)
-        return ChatCall(model, body, state.engines, payer, added=added, heavy=heavy, caller_request=caller_request)
+        about: dict[str, Any] = {"added": added, "heavy": heavy, "caller_request": caller_request, "fit": fit}
+        return ChatCall(model, body, state.engines, payer, **about)
 
     heavy = is_heavy(request) or (exchange is not None and exchange.given_bytes > AT_ONCE_BYTES)
     call = await make_call(request, caller.id, make, heavy)

@@ -12,6 +12,7 @@ from svc.agents.tools.registry import AgentTool
 from svc.agents.tools.sources import Sources
 from svc.content import answers, conversations, memory, project_files
 from svc.errors import invalid_value
+from svc.inference.context_fit import ContextFit
 from svc.inference.model_call import Bill
 from svc.routes.chat_files import ChatFiles
 from svc.routes.completion import BOOLEAN, CONTINUE, answer_in_session, payer_of
@@ -126,7 +127,9 @@ async def approve_calls(request: Request, caller: Caller, conversation_id: str, 
     resumed = Resumed(row["content"], steps, bill, waiting["rounds"], calls, body.calls)
     sent = body_with(offered, {**asked, "messages": []}) | {"messages": request_before["messages"]}
     added = conversation.chat_fields().keys()
-    maker = AnswerMaker(request, payer_of(request, caller), model, offered, added, sent, exchange=exchange)
+    fit = ContextFit(state.engines.context_lengths, caller.id)
+    payer = payer_of(request, caller)
+    maker = AnswerMaker(request, payer, model, offered, added, sent, exchange=exchange, fit=fit)
     sources = Sources(orjson.loads(row["sources"] or "[]"), request_before.get("given", 0))
     answer = maker.answer(None, request.context.claim, asked, resumed=resumed, sources=sources)
     ask = partial(memory.ask_again, message_id=row["message_id"])

@@ -62,6 +62,9 @@ _RECALLED_PASSAGE = json_object(
     source=string.about("The id of its conversation or run."),
     created_at=TIMESTAMP,
 )
+_FIRST_SENT = nullable(string).about(
+    "The first message of the conversation that the model got. Null means all, or that the message is no answer.", None
+)
 _MESSAGE_ANSWER = json_object(
     "MessageAnswer",
     "Details of an answer.",
@@ -80,6 +83,7 @@ _MESSAGE_ANSWER = json_object(
         "The model's reasoning, if the model server sends it: the first 200,000 characters."
     ),
     memory=list_of(_RECALLED_PASSAGE).about("The passages of earlier messages that the model received.", []),
+    first_sent_message_id=_FIRST_SENT,
 )
 _MESSAGE = json_object(
     "Message",
@@ -101,6 +105,7 @@ _MESSAGE = json_object(
     sources=list_of(SOURCE).about("What tools have found, those first that the text cites as `[1]`.", []),
     citations=list_of(CITATION).about("The passages of files that the text cites, in its order.", []),
     memories=list_of(string).about("The ids of the messages that were recalled for an answer.", []),
+    first_sent_message_id=_FIRST_SENT,
     versions=list_of(string).about("The ids of all versions of the message, oldest first; empty if it has one.", []),
 )
 _ANSWER_MESSAGE = {
@@ -315,5 +320,6 @@ def _message(message: history.Message, answer: dict[str, Any] | None, versions: 
             further["status"] = "waiting"
     citations = file_search.citations_of(message.content, further["sources"])
     memories = [passage["message_id"] for passage in answer["memory"]] if answer else []
+    first = answer and answer["first_sent_message_id"]
     shown = {"answer": answer, "citations": citations, "memories": memories, "versions": versions}
-    return {**message.as_json(), **further, **shown}
+    return {**message.as_json(), **further, **shown, "first_sent_message_id": first}

@@ -17,6 +17,7 @@ from svc.errors import describe
 from svc.inference.catalog import Model
 from svc.inference.chat_call import CHAT, ChatCall
 from svc.inference.claim import Claim
+from svc.inference.context_fit import ContextFit
 from svc.inference.formats.hosted_search import NAME, HostedSearch
 from svc.inference.model_call import Payer
 from svc.inference.sent_body import CallerFormat
@@ -58,13 +59,14 @@ class AnswerMaker:
         *,
         exchange: Exchange | None = None,
         format: CallerFormat = CHAT,
+        fit: ContextFit | None = None,
     ) -> None:
         self._state = request.state
         self._request = request
         self._model, self._tools, self._exchange, self._added = model, tools, exchange, added
         self.body = body
         self._sources = sources_of(exchange.given if exchange else None)
-        self._format = format
+        self._format, self._fit = format, fit
         self._ours_fields = () if exchange is None else ("tools",)  # a key's request has tools of its caller
         self.payer = replace(payer, claim=None)
 
@@ -74,6 +76,7 @@ class AnswerMaker:
             "ours": self._ours_fields,
             "heavy": heavy,
             "format": self._format,
+            "fit": self._fit,
         }
         return ChatCall(self._model, body, self._state.engines, self.payer, **about)
 

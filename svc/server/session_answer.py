@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from svc import quota
-from svc.content import answers, history, memory
+from svc.content import answers, history, memory, model_view
 from svc.content.answers import AnswerDetails
 from svc.content.memory import End, Exchange
 from svc.db import Database
@@ -188,6 +188,10 @@ class SessionAnswer:
         details = AnswerDetails(*counts, reason, said.reasoning(message), bill.cached_input_tokens, saved_micros)
         text = said.text(message)
         details = details._replace(**self._found(text))
+        if (fit := call.fit) is not None:
+            where = (self._exchange.account_id, self._exchange.conversation_id, self._message.number)
+            first = model_view.first_message(tx, *where, fit.sent_messages)
+            details = details._replace(context_tokens=fit.tokens, first_sent_message_id=first)
         memory.save(tx, self._message, text, details, self.ended, now_seconds)
         calls, sealed = message.get("tool_calls"), seals.known(message.get(seals.FIELD))
         if calls and sealed and reason:

@@ -28,6 +28,7 @@ from svc.inference import upstream
 from svc.inference.catalog import Catalog
 from svc.inference.catalog_file import on_offer
 from svc.inference.claim import Claims
+from svc.inference.context_lengths import ContextLengths
 from svc.inference.field_support import FieldSupport
 from svc.inference.formats.item_memory import ItemMemory
 from svc.inference.local.downloads import Downloads
@@ -123,7 +124,8 @@ class State:
         stack.push_async_callback(usage.close)
         self.payments = payments(config, to_payments, derive(master, "sandbox-payments"))
         parts = (catalog, outbound, guarded, self.db, usage, config.clock, self.metrics)
-        self.engines = Engines(*parts, FieldSupport(self.log), payments=self.payments.mode != "none")
+        learned = (FieldSupport(self.log), ContextLengths(config.clock))
+        self.engines = Engines(*parts, *learned, payments=self.payments.mode != "none")
         self.models = Models(catalog, self.db, self.key_box, guarded, config)
         self.tool_servers = ToolServers(catalog, self.db, self.key_box, outbound, guarded, config, self.log)
         stack.push_async_callback(self.tool_servers.close)

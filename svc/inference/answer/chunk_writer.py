@@ -74,14 +74,14 @@ class ChunkWriter:
         self._include_usage = (request.get("stream_options") or {}).get("include_usage")
         self._request = request
         self._requested = int(self._request.get("n") or 1)
-        self._reports = UsageReports(self._requested)
+        self.reports = UsageReports(self._requested)
         self.whole = self.cut = self._closed = False
         self.text_bytes = self._kept_bytes = 0
         self._parts = 0  # of the current chunk
         self.choice_bytes = math.inf
         self._last: _LastText | None = None
         self._growing: tuple[GrowingChoice, GrowingText] | None = None  # for `grow`
-        self._estimated_input: int | None = None
+        self.known_input: int | None = None
         self.estimated_from: Callable[[], dict[str, Any]] | None = None  # makes another request for the estimate
         self._final_usage: dict[str, Any] | None = None
         self._choices: dict[int, GrowingChoice] = {}
@@ -100,18 +100,18 @@ class ChunkWriter:
         """The provider's report, normalized, or the estimate for the output so far."""
         if self._final_usage is not None:
             return self._final_usage
-        usage = self._reports.normalized(self.estimated_input, estimated_tokens(self.text_bytes))
+        usage = self.reports.normalized(self.estimated_input, estimated_tokens(self.text_bytes))
         if self._closed:
-            if self._requested > 1 < len(self._choices) and not self._reports.of_each:
+            if self._requested > 1 < len(self._choices) and not self.reports.of_each:
                 usage = of_all_choices(usage, [choice.all_text() for choice in self._choices.values()])
             self._final_usage = usage
         return usage
 
     def estimated_input(self) -> int:
-        if self._estimated_input is None:
+        if self.known_input is None:
             request = self.estimated_from() if self.estimated_from else self._request
-            self._estimated_input = estimated_input_tokens(request)
-        return self._estimated_input
+            self.known_input = estimated_input_tokens(request)
+        return self.known_input
 
     def feed(self, raw: Chunk | TextChunks) -> Sequence[Chunk | TextChunks]:
         """Return the chunks to send for a raw chunk, for several that repeat one, or for a raw `chat.completion`.
@@ -251,7 +251,7 @@ class ChunkWriter:
         check_parts(self._parts)
         if "usage" in raw:
             ended = None if raw.get("choices") else self._ended_choices()
-            self._reports.note(raw["usage"], ended)
+            self.reports.note(raw["usage"], ended)
         if not _TOP_FIELDS.issuperset(raw):
             self._waiting |= _unknown(raw, _TOP_FIELDS)
 
@@ -292,7 +292,7 @@ class ChunkWriter:
                 return
             choice = self._choices[index] = GrowingChoice(index, self.choice_bytes)
         if "usage" in raw:  # Moonshot puts it here
-            self._reports.note(raw["usage"])
+            self.reports.note(raw["usage"])
         if choice.finish_reason is not None:
             return
         if raw.get("logprobs") is not None or not _CHOICE_FIELDS.issuperset(raw):

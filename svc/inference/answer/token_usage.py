@@ -50,6 +50,11 @@ class UsageReports:
             is_next = ended == len(self._of_choices) + 1 <= self._choices
             self._of_choices = [*self._of_choices, usage] if is_next else [{}] * self._choices
 
+    @property
+    def counts_input(self) -> bool:
+        """Whether the model server has counted the prompt."""
+        return bool(self._together) and normalized_usage(self._together, lambda: 0, 0)["prompt_tokens"] > 0
+
     def _outputs(self) -> list[int]:
         """Return the output of each choice, or nothing if the reports are of all choices."""
         found = [_count(usage.get("completion_tokens")) for usage in self._of_choices]

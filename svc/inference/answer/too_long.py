@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from svc.errors import ApiError
+
 CODE = "context_length_exceeded"
 # Servers also answer with these statuses: TGI with 422, and some send the error in a stream or with status 200.
 STATUSES = frozenset({400, 413, 422, 500, 502})
@@ -108,6 +110,28 @@ def _number(patterns: tuple[str, ...], text: str) -> int | None:
 
 def _count(value: Any) -> int | None:
     return value if type(value) is int and value > 0 else None
+
+
+def callers_error(
+    error: ApiError, sizes: TooLong, estimated_tokens: int, context_length: int | None, for_person: bool
+) -> ApiError:
+    """Return the error of a refusal. It is in plain words `for_person`, whose earlier messages were left out before."""
+    message = anthropic_message(sizes, estimated_tokens, context_length)
+    shown = _plain_message(sizes, context_length) if for_person else str(error)
+    own = ApiError(CODE, shown, param="messages", anthropic={"message": message})
+    own.byok = error.byok
+    return own
+
+
+def _plain_message(sizes: TooLong, context_length: int | None) -> str:
+    most = sizes.most_tokens or context_length
+    if sizes.input_tokens and sizes.output_tokens and most and sizes.input_tokens < most:
+        return (
+            f"The output limit of {sizes.output_tokens:,} tokens is too high: the model has {most:,} for the messages "
+            "and the answer. Lower the limit."
+        )
+    reads = f", which reads {most:,} tokens with its answer" if most else ""
+    return f"This message is too long for the model{reads}. Shorten it, or choose a model with a longer context."
 
 
 def anthropic_message(sizes: TooLong, estimated_tokens: int, context_length: int | None) -> str:

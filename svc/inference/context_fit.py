@@ -1,0 +1,178 @@
+"""The messages of a chat or a run that fit into the context of its model: the oldest exchanges are left out.
+
+fitted() -> the messages that are sent -> refused()? -> fewer of them, once -> note(): the tokens that were counted
+
+An exchange begins at a message of the user. Of the last one, the question and the last calls of tools always stay.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from svc.content.model_view import Counted
+from svc.errors import UpstreamFault
+from svc.inference.answer.normalize import text_size_bytes
+from svc.inference.answer.too_long import TooLong
+from svc.inference.catalog import Model
+from svc.inference.context_lengths import ContextLengths
+from svc.inference.sent_body import DEFAULT_OUTPUT_TOKENS
+from svc.inference.tokens import json_size_bytes
+
+_BYTES_PER_TOKEN = 3  # of texts that no model server has counted
+_MOST_BYTES = 4  # of a character
+_MEDIA_TOKENS = 1000  # of a picture or a file
+_STEPS = 4  # of a context: model servers can cache the beginning of a prompt until the next step
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_FIXED = ("system", "developer")
+_NOTHING = Counted()
+
+Message = Mapping[str, Any]
+
+
+class ContextFit:
+    """The view that a model has of one chat or run, over all calls of an answer.
+
+    `left_out` is the number of the oldest parts that are not sent. `sent_messages` are the messages of the conversation
+    that were sent, 0 if all were. `tokens` are those of the last call, its prompt and its answer, 0 if not counted.
+    """
+
+    left_out = sent_messages = 0
+
+    def __init__(self, lengths: ContextLengths, account_id: str, counted: Counted = _NOTHING) -> None:
+        self._lengths = lengths
+        self._account_id = account_id
+        self.tokens, self._viewed = counted
+        self._covered: int | None = None  # how many of the messages `tokens` counts; None: up to the last answer
+        self._has_shortened = False
+
+    def fitted(self, model: Model, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the request with the messages that fit. `body` has all of them, at each call of an answer."""
+        self._body, self._has_shortened = body, False
+        self._kept: Sequence[int] = range(len(body["messages"]))
+        if self._surely_fits(model):
+            return body
+        self._choose(model)
+        return {**body, "messages": [body["messages"][place] for place in self._kept]} if self.left_out else body
+
+    async def shortened(self, model: Model, fault: UpstreamFault, body: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the `body` that was sent with fewer messages if its prompt was too long, or None."""
+        sizes = (fault.error or {}).get("too_long")
+        if sizes is None or fault.status != 400 or self._has_shortened:
+            return None
+        messages = await asyncio.to_thread(self._refused, model, sizes, body["messages"])
+        return None if messages is None else {**body, "messages": messages}
+
+    def _refused(self, model: Model, sizes: TooLong, sent: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+        self._has_shortened, before = True, self._kept
+        if sizes.input_tokens:
+            self.tokens, self._covered = sizes.input_tokens, len(self._body["messages"])
+        assumed = self.most_tokens(model)
+        self._lengths.learn(model, self._account_id, sizes.most_tokens or min(assumed, self._prompt().tokens) // 2)
+        self._choose(model, least_over=0 if sizes.input_tokens else 1)
+        if len(self._kept) == len(before):
+            return None
+        kept = set(self._kept)
+        return [message for place, message in zip(before, sent, strict=True) if place in kept]
+
+    def most_tokens(self, model: Model) -> int:
+        """Return the context length of `model`."""
+        return self._lengths.tokens_of(model, self._account_id)
+
+    def note(self, usage: Mapping[str, Any] | None) -> None:
+        """Note the tokens that the model server has counted for a call, or None. Reasoning is not sent again."""
+        self.tokens, self._covered = 0, len(self._body["messages"]) + 1
+        if usage is not None:
+            reasoning = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
+            self.tokens = usage["prompt_tokens"] + max(usage["completion_tokens"] - reasoning, 0)
+
+    def _surely_fits(self, model: Model) -> bool:
+        """Return quickly whether even the highest estimate fits."""
+        if self.left_out or self._viewed or self._body.get("tools"):
+            return False
+        characters = 0
+        for message in self._body["messages"]:
+            content = message.get("content")
+            if type(content) is not str or len(message) > 2:
+                return False
+            characters += len(content)
+        return self.tokens + _MOST_BYTES * characters // _BYTES_PER_TOKEN <= self._budget_tokens(model)
+
+    def _budget_tokens(self, model: Model) -> int:
+        """Return the most tokens of a prompt: the context without the output limit."""
+        context = self.most_tokens(model)
+        default = DEFAULT_OUTPUT_TOKENS if model.paid else min(DEFAULT_OUTPUT_TOKENS, context // _STEPS)
+        output = int(min([self._body[name] for name in _LIMITS if self._body.get(name)], default=default))
+        # A model server that adds up both refuses a limit as high as the context with any prompt.
+        return context - (output if output < context else context // _STEPS)
+
+    def _prompt(self) -> "_Prompt":
+        """Return the prompt without what is left out."""
+        messages = self._body["messages"]
+        parts, sizes = list(_parts(messages)), [_tokens_of(message) for message in messages]
+        last = max((place for place, one in enumerate(messages) if _is_spoken(one, "assistant")), default=-1)
+        if self._viewed:
+            spoken = [place for place, one in enumerate(messages[: last + 1]) if _is_spoken(one)]
+            begin = spoken[-self._viewed] if self._viewed <= len(spoken) else 0
+            self.left_out, self._viewed = sum(end <= begin for _, end in parts), 0
+        for begin, end in parts[: self.left_out]:
+            sizes[begin:end] = [0] * (end - begin)
+        tools = json_size_bytes(self._body.get("tools") or ()) // _BYTES_PER_TOKEN
+        covered = 0 if not self.tokens else last + 1 if self._covered is None else self._covered
+        estimated = sum(sizes[:covered]) + tools
+        share = self.tokens / max(estimated, 1) if covered else 1.0
+        sizes[:covered] = [int(size * share) for size in sizes[:covered]]
+        return _Prompt(parts, sizes, (self.tokens if covered else tools) + sum(sizes[covered:]))
+
+    def _choose(self, model: Model, least_over: int = 0) -> None:
+        """Choose the messages that are sent. They are at least one step fewer if `least_over` is 1."""
+        messages, prompt = self._body["messages"], self._prompt()
+        step = max(self.most_tokens(model) // _STEPS, 1)
+        goal = -(-max(prompt.tokens - self._budget_tokens(model), least_over) // step) * step
+        while goal > 0 and self.left_out < len(prompt.parts):
+            begin, end = prompt.parts[self.left_out]
+            goal -= sum(prompt.sizes[begin:end])
+            self.left_out += 1
+        out = {place for begin, end in prompt.parts[: self.left_out] for place in range(begin, end)}
+        self._kept = [place for place, one in enumerate(messages) if place not in out or one["role"] in _FIXED]
+        self.sent_messages = sum(_is_spoken(messages[place]) for place in self._kept) if self.left_out else 0
+
+
+class _Prompt(NamedTuple):
+    """The `parts` that may be left out, oldest first, as ranges of messages, the tokens of each message, and of all."""
+
+    parts: list[tuple[int, int]]
+    sizes: list[int]
+    tokens: int
+
+
+def _parts(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
+    """Yield the exchanges before the last one, then the calls of tools in this one with their results, but not the
+    last calls.
+    """
+    questions = [place for place, one in enumerate(messages) if one["role"] == "user"]
+    if questions:
+        begins = [next(place for place, one in enumerate(messages) if one["role"] not in _FIXED), *questions[1:]]
+        yield from pairwise(begins)
+    last = questions[-1] if questions else 0
+    calls = [place for place in range(last, len(messages)) if messages[place].get("tool_calls")]
+    yield from pairwise(calls)
+
+
+def _is_spoken(message: Message, *roles: str) -> bool:
+    """Return whether a conversation stores a message: not calls of tools, which belong to an answer."""
+    is_text = message["role"] in (roles or ("user", "assistant")) and not message.get("tool_calls")
+    content = message.get("content")
+    return is_text and bool(content.strip() if isinstance(content, str) else content)
+
+
+def _tokens_of(message: Message) -> int:
+    """Estimate the tokens of a message."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    media = sum(_MEDIA_TOKENS for part in parts if part["type"] != "text")
+    texts = [content, *(part.get("text") for part in parts if part["type"] == "text")]
+    texts.append(message.get("reasoning_content"))
+    size_bytes = sum(text_size_bytes(text) for text in texts if isinstance(text, str))
+    size_bytes += json_size_bytes(message.get("tool_calls") or ())
+    return media - (-size_bytes // _BYTES_PER_TOKEN)
