@@ -115,10 +115,7 @@ def begin(
     replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES) if replaces else None
     if with_seals and conversation_id:
         messages = _with_seals(conn, account_id, conversation_id, messages)
-    said = [text for message, text in zip(messages, texts, strict=True) if message["role"] == "assistant" and text]
-    counted = Counted()
-    if conversation_id and said:
-        counted = model_view.counted(conn, account_id, conversation_id, said[-1])
+    counted = model_view.counted(conn, account_id, conversation_id, messages, texts)
     given = len(messages) if asked is None else len(messages) - asked
     if with_steps and conversation_id:
         messages = _with_steps(messages, answers.with_steps(conn, account_id, conversation_id))

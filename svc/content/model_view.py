@@ -1,7 +1,8 @@
 """The part of a conversation that its model reads: where it began for an answer, and how many tokens that was."""
 
 import sqlite3
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 _LAST_MESSAGES = 20  # in which the answer before a question is sought
 # Those of the current branch that a caller sends: tools' calls are within their answer.
@@ -20,15 +21,27 @@ class Counted(NamedTuple):
     sent_messages: int = 0
 
 
-def counted(conn: sqlite3.Connection, account_id: str, conversation_id: str, text: str) -> Counted:
-    """Return what is known of the newest answer with this text among the last messages of the current branch."""
+def counted(
+    conn: sqlite3.Connection,
+    account_id: str,
+    conversation_id: str | None,
+    messages: Sequence[Mapping[str, Any]],
+    texts: Sequence[str],
+) -> Counted:
+    """Return what is known of the last answer in the `messages` of a request, which have these `texts`.
+
+    It is the newest one with its text among the last messages of the current branch.
+    """
+    said = [text for message, text in zip(messages, texts, strict=True) if message["role"] == "assistant" and text]
+    if conversation_id is None or not said:
+        return Counted()
     query = """
         SELECT number, context_tokens, first_sent_message_id FROM (
             SELECT id, number, content FROM current_messages WHERE account_id = ?1 AND conversation_id = ?2
             ORDER BY number DESC LIMIT ?4
         ) JOIN answers ON message_id = id WHERE account_id = ?1 AND content = ?3 ORDER BY number DESC LIMIT 1
     """
-    row = conn.execute(query, (account_id, conversation_id, text, _LAST_MESSAGES)).fetchone()
+    row = conn.execute(query, (account_id, conversation_id, said[-1], _LAST_MESSAGES)).fetchone()
     if row is None:
         return Counted()
     if row["first_sent_message_id"] is None:

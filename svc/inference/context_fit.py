@@ -102,7 +102,8 @@ class ContextFit:
         """Return the most tokens of a prompt: the context without the output limit."""
         context = self.most_tokens(model)
         default = DEFAULT_OUTPUT_TOKENS if model.paid else min(DEFAULT_OUTPUT_TOKENS, context // _STEPS)
-        output = int(min([self._body[name] for name in _LIMITS if self._body.get(name)], default=default))
+        given = [limit for name in _LIMITS if (limit := self._body.get(name)) and limit >= 1]
+        output = int(min(given, default=default))
         # A model server that adds up both refuses a limit as high as the context with any prompt.
         return context - (output if output < context else context // _STEPS)
 
@@ -115,26 +116,37 @@ class ContextFit:
             spoken = [place for place, one in enumerate(messages[: last + 1]) if _is_spoken(one)]
             begin = spoken[-self._viewed] if self._viewed <= len(spoken) else 0
             self.left_out, self._viewed = sum(end <= begin for _, end in parts), 0
-        for begin, end in parts[: self.left_out]:
-            sizes[begin:end] = [0] * (end - begin)
-        tools = json_size_bytes(self._body.get("tools") or ()) // _BYTES_PER_TOKEN
+        offered = self._body.get("tools")
+        tools = json_size_bytes(offered) // _BYTES_PER_TOKEN if offered else 0
         covered = 0 if not self.tokens else last + 1 if self._covered is None else self._covered
-        estimated = sum(sizes[:covered]) + tools
+        left = self._left(parts)
+        estimated = tools + sum(size for place, size in enumerate(sizes[:covered]) if place not in left)
         share = self.tokens / max(estimated, 1) if covered else 1.0
         sizes[:covered] = [int(size * share) for size in sizes[:covered]]
-        return _Prompt(parts, sizes, (self.tokens if covered else tools) + sum(sizes[covered:]))
+        new = sum(size for place, size in enumerate(sizes) if place >= covered and place not in left)
+        return _Prompt(parts, sizes, (self.tokens if covered else tools) + new)
 
-    def _choose(self, model: Model, least_over: int = 0) -> None:
-        """Choose the messages that are sent. They are at least one step fewer if `least_over` is 1."""
+    def _left(self, parts: list[tuple[int, int]]) -> set[int]:
+        """Return the places of the messages that are left out."""
+        return {place for part in parts[: self.left_out] for place in self._movable(part)}
+
+    def _movable(self, part: tuple[int, int]) -> list[int]:
+        return [place for place in range(*part) if self._body["messages"][place]["role"] not in _FIXED]
+
+    def _choose(self, model: Model, least_over: int | None = None) -> None:
+        """Choose the messages that are sent. After a refusal they are fewer, by a step at least if `least_over` is 1."""
         messages, prompt = self._body["messages"], self._prompt()
         step = max(self.most_tokens(model) // _STEPS, 1)
-        goal = -(-max(prompt.tokens - self._budget_tokens(model), least_over) // step) * step
+        over = prompt.tokens - self._budget_tokens(model)
+        if least_over is None and over <= -2 * step:  # another model reads more than the last one
+            over += sum(prompt.sizes[place] for place in self._left(prompt.parts))
+            self.left_out = 0
+        goal = -(-max(over, least_over or 0) // step) * step
         while goal > 0 and self.left_out < len(prompt.parts):
-            begin, end = prompt.parts[self.left_out]
-            goal -= sum(prompt.sizes[begin:end])
+            goal -= sum(prompt.sizes[place] for place in self._movable(prompt.parts[self.left_out]))
             self.left_out += 1
-        out = {place for begin, end in prompt.parts[: self.left_out] for place in range(begin, end)}
-        self._kept = [place for place, one in enumerate(messages) if place not in out or one["role"] in _FIXED]
+        out = self._left(prompt.parts)
+        self._kept = [place for place in range(len(messages)) if place not in out]
         self.sent_messages = sum(_is_spoken(messages[place]) for place in self._kept) if self.left_out else 0
 
 
@@ -174,5 +186,5 @@ def _tokens_of(message: Message) -> int:
     texts = [content, *(part.get("text") for part in parts if part["type"] == "text")]
     texts.append(message.get("reasoning_content"))
     size_bytes = sum(text_size_bytes(text) for text in texts if isinstance(text, str))
-    size_bytes += json_size_bytes(message.get("tool_calls") or ())
+    size_bytes += json_size_bytes(calls) if (calls := message.get("tool_calls")) else 0
     return media - (-size_bytes // _BYTES_PER_TOKEN)

@@ -19,12 +19,12 @@ class ContextLengths:
 
     def tokens_of(self, model: Model, account_id: str) -> int:
         """Return the context length of `model` in tokens."""
-        declared = model.context_length
+        declared = UNKNOWN_TOKENS if model.context_length is None else model.context_length
         if self._learned and (learned := self._learned.get(_key(model, account_id))):
             tokens, at_seconds = learned
             if 0 <= self._clock() - at_seconds < _REMEMBERED_SECONDS:
-                return min(declared or tokens, tokens)
-        return declared or UNKNOWN_TOKENS
+                return tokens if model.context_length is None else min(declared, tokens)
+        return declared
 
     def learn(self, model: Model, account_id: str, tokens: int) -> None:
         self._learned[_key(model, account_id)] = (tokens, self._clock())

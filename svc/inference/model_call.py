@@ -56,8 +56,8 @@ class Engines:
     usage: UsageCounter
     clock: Callable[[], float]
     metrics: Metrics
-    field_support: FieldSupport
     context_lengths: ContextLengths
+    field_support: FieldSupport
     payments: bool = False
 
     def way_to(self, provider: Provider) -> Outbound:

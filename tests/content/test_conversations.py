@@ -22,6 +22,7 @@ MESSAGE_FIELDS = {
         "sources",
         "citations",
         "memories",
+        "first_sent_message_id",
     ),
 }
 

@@ -57,6 +57,7 @@ async def service(config: Config, clocks: Clocks, upstream: ModelServer) -> Asyn
         ("fixed+usage-300", 1200, ""),
         ("tools", 1200, ""),
         ("paid", 1200, PRICES),
+        ("longer+no-usage", 3000, ""),
         ("window-900", 1200, PRICES),
     ]
     models = "".join(_MODEL.format(id=id, tokens=tokens, prices=prices) for id, tokens, prices in named)
@@ -164,6 +165,17 @@ async def test_count_of_another_version_of_the_chat_does_not_matter(service: Ser
     sent = await chat.ask(text="question 2 once more")
     assert questions(sent) == [1, 2]
     assert (await chat.stored())[-1]["first_sent_message_id"] is None
+
+
+async def test_model_with_a_longer_context_gets_what_the_last_one_did_not(chat: Chat) -> None:
+    for _ in range(14):
+        sent = await chat.ask()
+    assert questions(sent)[0] > 1
+    chat.model = "lab/longer+no-usage"
+    assert questions(await chat.ask()) == list(range(1, 16))
+    assert (await chat.stored())[-1]["first_sent_message_id"] is None
+    chat.model = "lab/no-usage"
+    assert questions(await chat.ask())[0] > 1
 
 
 async def test_exchange_that_alone_is_too_long_is_sent_alone(chat: Chat) -> None:
