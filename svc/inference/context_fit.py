@@ -134,7 +134,7 @@ class ContextFit:
         return [place for place in range(*part) if self._body["messages"][place]["role"] not in _FIXED]
 
     def _choose(self, model: Model, least_over: int | None = None) -> None:
-        """Choose the messages that are sent. After a refusal they are fewer, by a step at least if `least_over` is 1."""
+        """Choose the messages that are sent. After a refusal they are fewer: by a step if `least_over` is 1."""
         messages, prompt = self._body["messages"], self._prompt()
         step = max(self.most_tokens(model) // _STEPS, 1)
         over = prompt.tokens - self._budget_tokens(model)
