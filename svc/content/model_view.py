@@ -13,8 +13,10 @@ _SPOKEN = """
 
 
 class Counted(NamedTuple):
-    """What is known of the last answer before a question: the tokens of its prompt and its text, 0 if the model server
-    has not counted them, and how many messages its model had of the conversation, with the answer: 0 is all of them.
+    """What is known of the last answer before a question.
+
+    `tokens` are those of its prompt and its text, 0 if they were not counted. `sent_messages` are those of the
+    conversation that its model got, with the answer; 0 means all of them.
     """
 
     tokens: int = 0
