@@ -33,6 +33,7 @@ from svc.inference.answer.token_usage import input_tokens
 from svc.inference.catalog import Model
 from svc.inference.chat_call import ChatCall
 from svc.inference.claim import Claim
+from svc.inference.context_fit import ContextFit
 from svc.inference.field_support import RETURNED
 from svc.inference.model_call import ModelCall, Payer
 from svc.inference.sent_body import CallerFormat
@@ -88,6 +89,7 @@ class AgentRun:
         self._calls: list[ChatCall] = []  # all except the last are settled
         self._paid_calls: list[ModelCall] = []
         self._inner_steps: list[loop.Event] = []
+        self._fit = ContextFit(state.engines.context_lengths, payer.account_id)
 
     async def blocks(self) -> AsyncGenerator[bytes, None]:
         """Yield the run as blocks of an event stream. An exception before the first block is an ordinary HTTP error.
@@ -200,6 +202,7 @@ class AgentRun:
         heavy = sum(len(message["content"] or "") for message in messages) > AT_ONCE_BYTES
         model, engines, payer = self._order.model, self._state.engines, self._payer
         about: dict[str, Any] = {"added": RETURNED, "ours": ("tools",), "heavy": heavy, "format": _FORMAT}
+        about["fit"] = self._fit
         make = partial(ChatCall, model, body, engines, payer, **about)
         call = await self._state.offload.run(payer.account_id, make) if heavy else make()
         call.also = self._update_in

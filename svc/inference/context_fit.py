@@ -2,7 +2,8 @@
 
 fitted() -> the messages that are sent -> refused()? -> fewer of them, once -> note(): the tokens that were counted
 
-An exchange begins at a message of the user. Of the last one, the question and the last calls of tools always stay.
+An exchange begins at a message of the user. Of the last one, the question and the last calls of tools always stay, and
+so do instructions and texts of files that the service has put in.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from svc.content.given_files import is_given
 from svc.content.model_view import Counted
 from svc.errors import UpstreamFault
 from svc.inference.answer.normalize import text_size_bytes
@@ -131,7 +133,7 @@ class ContextFit:
         return {place for part in parts[: self.left_out] for place in self._movable(part)}
 
     def _movable(self, part: tuple[int, int]) -> list[int]:
-        return [place for place in range(*part) if self._body["messages"][place]["role"] not in _FIXED]
+        return [place for place in range(*part) if not _is_fixed(self._body["messages"][place])]
 
     def _choose(self, model: Model, least_over: int | None = None) -> None:
         """Choose the messages that are sent. After a refusal they are fewer: by a step if `least_over` is 1."""
@@ -162,20 +164,25 @@ def _parts(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
     """Yield the exchanges before the last one, then the calls of tools in this one with their results, but not the
     last calls.
     """
-    questions = [place for place, one in enumerate(messages) if one["role"] == "user"]
+    questions = [place for place, one in enumerate(messages) if one["role"] == "user" and not _is_fixed(one)]
     if questions:
-        begins = [next(place for place, one in enumerate(messages) if one["role"] not in _FIXED), *questions[1:]]
+        begins = [next(place for place, one in enumerate(messages) if not _is_fixed(one)), *questions[1:]]
         yield from pairwise(begins)
     last = questions[-1] if questions else 0
     calls = [place for place in range(last, len(messages)) if messages[place].get("tool_calls")]
     yield from pairwise(calls)
 
 
+def _is_fixed(message: Message) -> bool:
+    return message["role"] in _FIXED or is_given(message)
+
+
 def _is_spoken(message: Message, *roles: str) -> bool:
     """Return whether a conversation stores a message: not calls of tools, which belong to an answer."""
-    is_text = message["role"] in (roles or ("user", "assistant")) and not message.get("tool_calls")
+    if message["role"] not in (roles or ("user", "assistant")) or message.get("tool_calls") or is_given(message):
+        return False
     content = message.get("content")
-    return is_text and bool(content.strip() if isinstance(content, str) else content)
+    return bool(content.strip() if isinstance(content, str) else content)
 
 
 def _tokens_of(message: Message) -> int:

@@ -213,7 +213,7 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
         max_steps = min(max_steps, project.max_planner_steps or max_steps)
         instructions = f"{project.instructions}\n\n{instructions}".strip()
     given = None
-    if (files := files_for(model, text)) is not None:
+    if (files := files_for(state, caller.id, model, text)) is not None:
         by_tools = files.by_tools and FIND in tools
         given = await given_to_model(state, caller.id, files, body.goal, by_tools=by_tools)
     remembered = caller.auth == "session"  # a key's requests are stateless

@@ -188,7 +188,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
     temporary = caller.auth == "session" and _is_temporary(request)
     files, tools = None, None
     if caller.auth == "session":
-        files = files_for(model, text_of_chat(request, caller))
+        files = files_for(state, caller.id, model, text_of_chat(request, caller))
         tools = await tools_of(request, caller, body, temporary, files)
     caller_request = None
     if caller.auth != "session" and model.provider is not None and model.api == "chat" and reads_images(model):

@@ -23,14 +23,14 @@ class ChatFiles(NamedTuple):
     by_tools: bool
 
 
-def files_for(model: Model, text: ReadyText | None) -> ChatFiles | None:
+def files_for(state: State, account_id: str, model: Model, text: ReadyText | None) -> ChatFiles | None:
     """Return how `model` gets a project's files, or None if there are none.
 
     A model may refuse tools if it is not known to call them. It gets them only if the files do not fit.
     """
     if text is None:
         return None
-    whole = given_files.fit_whole(text, model.context_length)
+    whole = given_files.fit_whole(text, state.engines.context_lengths.tokens_of(model, account_id))
     by_tools = not whole if model.capabilities is None else "tools" in model.capabilities
     return ChatFiles(text.project_id, whole, by_tools)
 

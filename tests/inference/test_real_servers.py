@@ -150,26 +150,24 @@ async def test_llama_cpp_refuses_a_long_prompt_in_the_callers_form(config: Confi
                 assert error["code"] == "context_length_exceeded", (caller, server)
 
 
-@pytest.mark.parametrize("declared", ["context_length = 4096\n", ""])
-async def test_chat_of_a_session_goes_on_beyond_the_context(config: Config, clocks: Clocks, declared: str) -> None:
-    model = f"[[providers.models]]\nid = 'smollm2'\n{declared}"
+@pytest.mark.parametrize(("api", "declared"), [("chat", "context_length = 4096"), ("chat", ""), ("messages", "")])
+async def test_chat_of_a_session_continues_beyond_the_context(
+    config: Config, clocks: Clocks, api: str, declared: str
+) -> None:
+    model = f"[[providers.models]]\nid = 'smollm2'\n{declared}\n"
     async with llama() as address:
-        providers = (
-            f"[[providers]]\nname = '{api}'\napi = '{api}'\nbase_url = '{address}/v1'\n{model}" for api in APIS
-        )
-        async with serving(config, clocks, "".join(providers)) as service:
-            for api in APIS:
-                headers, messages = await service.bearer(), list[dict[str, Any]]()
-                for number in range(8):
-                    clocks.advance(60)
-                    messages.append({"role": "user", "content": f"{number} " + "one two three four " * 240})
-                    body = {"model": f"{api}/smollm2", "messages": messages, "max_tokens": 12, "temperature": 0}
-                    answer = await service.client.post(PATHS["chat"], json=body, headers=headers)
-                    assert answer.status_code == 200, (api, number, answer.text)
-                    headers["x-service-conversation"] = answer.headers["x-service-conversation"]
-                    messages.append(answer.json()["choices"][0]["message"])
-                    assert 900 < answer.json()["usage"]["prompt_tokens"] <= 4096 - 12
-                path = f"/conversations/{headers['x-service-conversation']}/messages"
-                stored = (await service.client.get(path, headers=headers)).json()["data"]
-                assert stored[0]["first_sent_message_id"] is not None and stored[-1]["first_sent_message_id"] is None
-                assert stored[0]["answer"]["input_tokens"] > 1500, "more was left out than was needed"
+        catalog = f"[[providers]]\nname = 'lab'\napi = '{api}'\nbase_url = '{address}/v1'\n{model}"
+        async with serving(config, clocks, catalog) as service:
+            headers, messages = await service.bearer(), list[dict[str, Any]]()
+            for number in range(4):
+                messages.append({"role": "user", "content": f"{number} " + "one two three four " * 330})
+                body = {"model": "lab/smollm2", "messages": messages, "max_tokens": 12, "temperature": 0}
+                answer = await service.client.post(PATHS["chat"], json=body, headers=headers)
+                assert answer.status_code == 200, (number, answer.text)
+                headers["x-service-conversation"] = answer.headers["x-service-conversation"]
+                messages.append(answer.json()["choices"][0]["message"])
+                assert 1300 < answer.json()["usage"]["prompt_tokens"] <= 4096 - 12
+            path = f"/conversations/{headers['x-service-conversation']}/messages"
+            stored = (await service.client.get(path, headers=headers)).json()["data"]
+            assert stored[0]["first_sent_message_id"] is not None and stored[-1]["first_sent_message_id"] is None
+            assert stored[0]["answer"]["input_tokens"] > 2600, "more was left out than was needed"

@@ -8,7 +8,9 @@ import pytest
 
 from svc.billing import wallet
 from svc.config import Config
+from svc.content.given_files import is_given
 from tests.conftest import Clocks, Service, bearer, serving
+from tests.routes.test_chat_files import chat_of
 from tests.support.cases import each
 from tests.support.model_answers import Wanted
 from tests.support.model_server import ModelServer
@@ -22,6 +24,8 @@ base_url = "{base_url}"
 {models}
 [[providers.models]]
 id = "context-1200"
+[[providers.models]]
+id = "script+context-1400"
 """
 _MODEL = """
 [[providers.models]]
@@ -58,6 +62,7 @@ async def service(config: Config, clocks: Clocks, upstream: ModelServer) -> Asyn
         ("tools", 1200, ""),
         ("paid", 1200, PRICES),
         ("longer+no-usage", 3000, ""),
+        ("script+no-usage", 2400, ""),
         ("window-900", 1200, PRICES),
     ]
     models = "".join(_MODEL.format(id=id, tokens=tokens, prices=prices) for id, tokens, prices in named)
@@ -217,6 +222,19 @@ async def test_calls_before_the_last_ones_of_a_question_go_and_the_question_stay
     assert 3 <= len(sent) < 11 and [message["role"] for message in sent[1:3]] == ["assistant", "tool"]
 
 
+async def test_files_of_the_project_always_stay_before_the_first_message_that_is_sent(chat: Chat) -> None:
+    of_files = await chat_of(chat.service, chat.headers, b"The train leaves at 7:12.")
+    chat.headers = of_files
+    for number in range(1, 15):
+        sent = await chat.ask()
+        assert is_given(sent[0]) and "7:12" in sent[0]["content"] and sent[1]["role"] == "user"
+        assert sum(len(message["content"]) for message in sent) / 3 <= 1200 - 100
+        assert questions(sent)[-1] == number
+    stored = await chat.stored()
+    first = next(message for message in stored if message["content"] == sent[1]["content"])
+    assert questions(sent)[0] > 1 and stored[-1]["first_sent_message_id"] == first["id"]
+
+
 @each("path", [CHAT, "/v1/responses", "/v1/messages"])
 async def test_requests_with_a_key_are_sent_whole(chat: Chat, path: str) -> None:
     key = bearer((await chat.service.make_key(chat.headers))["key"])
@@ -306,3 +324,28 @@ async def test_stream_goes_on_after_a_refusal(service: Service, upstream: ModelS
     body = {"model": chat.model, "messages": [*chat.messages, {"role": "user", "content": "x" * 3000}], "stream": True}
     answer = await service.client.post(CHAT, json=body, headers=chat.headers)
     assert answer.status_code == 200 and "[DONE]" in answer.text and '"error"' not in answer.text
+
+
+# --- runs
+
+
+@each("model, refusals", [("script+no-usage", 0), ("script+context-1400", 1)])
+async def test_run_leaves_out_its_oldest_calls_and_keeps_its_goal(
+    service: Service, upstream: ModelServer, model: str, refusals: int
+) -> None:
+    headers = await service.bearer()
+    file = {"name": "a.txt", "content_type": "text/plain", "content": "x" * 900}
+    made = await service.client.post("/artifacts", json=file, headers=headers)
+    goal = "\n---\n".join([f'tool read_artifact {{"id": "{made.json()["id"]}"}}'] * 20)
+    upstream.requests.clear()
+    body = {"goal": goal, "model": f"lab/{model}", "tools": ["read_artifact"], "max_steps": 12}
+    answer = await service.client.post("/v1/agents/run", json=body, headers=headers)
+    # The script is played by the number of calls in the prompt, so it does not end.
+    assert '"reason":"max_steps"' in answer.text, answer.text
+    prompts = [request.body["messages"] for request in upstream.requests]
+    for messages in prompts:
+        assert [message["role"] for message in messages[:2]] == ["system", "user"] and messages[1]["content"] == goal
+        called = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
+        assert called == [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+    assert len(prompts) == 12 + refusals and 4 <= len(prompts[-1]) < 14
+    assert prompts[2][: len(prompts[1])] == prompts[1], "the prefix changed"
