@@ -2,8 +2,8 @@
 
 fitted() -> the messages that are sent -> refused()? -> fewer of them, once -> note(): the tokens that were counted
 
-An exchange begins at a message of the user. Of the last one, the question and the last calls of tools always stay, and
-so do instructions and texts of files that the service has put in.
+An exchange begins at a message of the user. Of the last one, the question and the last calls of tools always stay.
+Instructions and texts of files that the service has put in stay, too.
 """
 
 import asyncio
