@@ -158,7 +158,7 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
     ></textarea>
     <div class="composer-bar">
       <${AttachButton} onFiles=${add} />
-      <${ToolsButton} id=${id} model=${priced.modelId} conversation=${priced.conversation} />
+      <${ToolsButton} id=${id} model=${priced.modelIds[0]} conversation=${priced.conversation} />
       ${
         projectId &&
         html`<${Lazy}

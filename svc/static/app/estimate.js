@@ -61,28 +61,36 @@ function costOf({ pricing, history, draft, pictures, instructions, limit }) {
   };
 }
 
-/** `draft`: the content that would be sent; `modelId` null: the default. Draws nothing for free models. */
-export function Estimate({ id, modelId, messages, conversation, projectId, draft, pictures }) {
+/**
+ * `draft`: the content that would be sent; `modelIds`: the models that answer, null for the default. Draws
+ * nothing for free models.
+ */
+export function Estimate({ id, modelIds, messages, conversation, projectId, draft, pictures }) {
   const history = useMemo(() => historyOf(messages ?? []), [messages]);
-  const name = modelId ?? settings.data.value?.chat_model;
-  const model = models.data.value?.find((one) => one.id === name);
+  const used = modelIds.map((modelId) => {
+    const name = modelId ?? settings.data.value?.chat_model;
+    return models.data.value?.find((one) => one.id === name);
+  });
   const { available_micros: own, allowance_due_micros: due } = wallet.data.value ?? {};
   const available = own + due; // the next request books the due allowance
   if (!draft && !pictures) return null;
-  const inContext = model?.context_length && history.tokens + sizeOf(draft) / limits.bytes_per_token;
-  if (inContext > model?.context_length)
-    return html`<p id=${id} class="estimate warn">${t.tooLong(model.context_length)}</p>`;
-  const { input_micros_per_million_tokens: input, output_micros_per_million_tokens: output } =
-    model?.pricing ?? {};
-  if (model?.byok || !(input || output) || Number.isNaN(available)) return null;
+  const inContext = history.tokens + sizeOf(draft) / limits.bytes_per_token;
+  const tooSmall = used.find((model) => model?.context_length && inContext > model.context_length);
+  if (tooSmall) return html`<p id=${id} class="estimate warn">${t.tooLong(tooSmall.context_length)}</p>`;
+  const paid = used.filter((model) => model && !model.byok && hasPrice(model));
+  if (!paid.length || Number.isNaN(available)) return null;
   const project = projects.data.value?.find((one) => one.id === (conversation?.project_id ?? projectId));
   const limit = conversation?.max_output_tokens ?? limits.output_tokens;
   const instructions = sizeInJson(project?.instructions) + sizeInJson(settings.data.value?.instructions);
-  const cost = costOf({ pricing: model.pricing, history, draft, pictures, instructions, limit });
-  if (cost.least > available)
+  const costs = paid.map(({ pricing }) => costOf({ pricing, history, draft, pictures, instructions, limit }));
+  const sum = (name) => costs.reduce((all, cost) => all + cost[name], 0);
+  if (sum("least") > available)
     return html`<p id=${id} class="estimate warn">${t.noFunds(balance(available))}</p>`;
-  const most = Math.min(cost.most, available);
+  const most = Math.min(sum("most"), available);
   return html`<p id=${id} class="estimate" title=${t.explained(limit)}>
-    ${t.cost(estimate(Math.min(cost.usual, most)), estimate(most))}
+    ${t.cost(estimate(Math.min(sum("usual"), most)), estimate(most))}
   </p>`;
 }
+
+const hasPrice = ({ pricing }) =>
+  pricing?.input_micros_per_million_tokens > 0 || pricing?.output_micros_per_million_tokens > 0;

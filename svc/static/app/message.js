@@ -3,14 +3,15 @@ import { computed, signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Approvals, SourceList, Steps } from "./answer-tools.js";
 import { AttachButton, AttachedList, attachments } from "./attached.js";
-import { Button, CopyButton, Failed, IconButton, Money, Time, toast } from "./components.js";
+import { Button, CopyButton, Failed, IconButton, Time, toast } from "./components.js";
 import { hasParts, split } from "./content.js";
-import { bytes, cost as dollars, duration, modelName } from "./format.js";
+import { bytes } from "./format.js";
 import { html, memo } from "./html.js";
 import { Icon } from "./icons.js";
 import { LoadingModel } from "./loading-model.js";
 import { Sources, withUnverified } from "./links.js";
 import { Markdown } from "./markdown.js";
+import { Facts, More, Versions } from "./message-foot.js";
 import { whenVisible } from "./viewport.js";
 import { Picture } from "./picture.js";
 import { ReadAloud } from "./read-aloud.js";
@@ -35,7 +36,8 @@ function splitReasoning(text, reasoning) {
 const Roles = { user: Question, assistant: Answer, system: Instructions };
 
 /**
- * `actions`: {edit, cancel, send, retry, goOn, show, approve}. The object must not change.
+ * `actions`: {edit, cancel, send, retry, goOn, show, approve}, and where versions are kept {again, others,
+ * compare, fork}. The object must not change.
  * `visible`: whether the message is near the screen; other messages are plain text until then.
  */
 export const Message = memo(({ message, visible: initiallyVisible, ...rest }) => {
@@ -275,10 +277,15 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
       ${text && html`<${CopyButton} text=${text} label=${t.copyAnswer} class="copy-answer" />`}
       ${text && html`<${ReadAloud} id=${message.id} text=${text} />`}
       ${
-        canRetry &&
-        !CUT.includes(status) &&
-        html`<${IconButton} icon="retry" size=${18} label=${t.again} onClick=${actions.retry} />`
+        (canRetry ? !CUT.includes(status) : canEdit && actions.again) &&
+        html`<${IconButton}
+          icon="retry"
+          size=${18}
+          label=${t.again}
+          onClick=${() => (canRetry ? actions.retry() : actions.again(message))}
+        />`
       }
+      ${canEdit && actions.again && html`<${More} message=${message} actions=${actions} />`}
       <${Facts} message=${message} />
     </div>`
     }
@@ -305,29 +312,6 @@ function Ending({ message: { content, status, error, answer }, actions, canRetry
   </div>`;
 }
 
-/** Which version of a message is shown, with arrows to the others. */
-function Versions({ message: { id, versions = [], role }, actions, disabled }) {
-  if (versions.length < 2) return null;
-  const at = versions.indexOf(id),
-    names = t.versions[role];
-  const arrow = (to, label, extra) => html`<${IconButton}
-    icon="back"
-    size=${16}
-    class=${extra}
-    label=${label}
-    disabled=${disabled || !versions[to]}
-    onClick=${() => actions.show(versions[to])}
-  />`;
-  return html`<div class="versions" role="group" aria-label=${names.group}>
-    ${arrow(at - 1, names.previous, "")}
-    <span class="money">
-      <span class="hidden-text">${names.shown(at + 1, versions.length)}</span>
-      <span aria-hidden="true">${at + 1} / ${versions.length}</span>
-    </span>
-    ${arrow(at + 1, names.next, "turned")}
-  </div>`;
-}
-
 /** The result of `splitReasoning` for an answer in progress, as signals. */
 function splitLive(live) {
   const parts = computed(() => splitReasoning(live.text.value, live.reasoning.value));
@@ -339,26 +323,6 @@ function splitLive(live) {
     begun: computed(() => text.value.trim() !== ""),
     thinks: computed(() => reasoning.value !== ""),
   };
-}
-
-function Facts({ message: { model, answer, created_at: at } }) {
-  const { input_tokens: input, output_tokens: output, cost_micros: cost, duration_ms: time } = answer ?? {};
-  const { cached_input_tokens: cached, saved_micros: saved } = answer ?? {};
-  const facts = [
-    model && html`<span class="fact-model">${modelName(model)}</span>`,
-    output !== undefined &&
-      output !== null &&
-      input + output > 0 &&
-      html`<span title=${t.tokensInOut(input, output, cached)}>${t.tokens(input + output)}</span>`,
-    cost !== undefined &&
-      cost !== null &&
-      input + output > 0 &&
-      (cost ? html`<${Money} micros=${cost} />` : html`<span>${texts.common.free}</span>`),
-    cached > 0 && html`<span>${t.cached(Math.round((100 * cached) / input), saved && dollars(saved))}</span>`,
-    time > 0 && html`<span>${duration(time)}</span>`,
-    !answer && html`<${Time} at=${at} />`,
-  ].filter(Boolean);
-  return html`<p class="facts">${facts}</p>`;
 }
 
 /** Reasoning, collapsed. `text`: a string, or a signal while it grows. */

@@ -1,5 +1,5 @@
 // The model picker: a button with the model's name, and a list with search and prices.
-import { useComputed, useSignal } from "@preact/signals";
+import { signal, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Failed, Loading, placeBeside, toast } from "./components.js";
 import { modelName, price } from "./format.js";
@@ -11,6 +11,8 @@ import { texts } from "./texts.js";
 const t = texts.models;
 /** The model of the next chat, stored by this browser; null uses the default. */
 export const chosenModel = remembered("model", null);
+/** The models that answer the next question together, or none: then the chosen one answers. */
+export const compared = signal(/** @type {string[]} */ ([]));
 export const PICKER_ID = "model-picker";
 /** Whether a model is one of the service's own, which are for trying out. */
 export const isBuiltin = (id) => id.startsWith("builtin/");
@@ -24,8 +26,19 @@ export function usedModel(of, id) {
   );
 }
 
-/** `value`: an id or null; `onChange(id or null)`; `kind` of models; `optional` allows null. */
-export function ModelPicker({ value, onChange, kind = "chat", optional = true, id = PICKER_ID }) {
+/**
+ * `value`: an id or null; `onChange(id or null)`; `kind` of models; `optional` allows null. `onCompare` opens
+ * the choice of several models, of which `several` are chosen.
+ */
+export function ModelPicker({
+  value,
+  onChange,
+  kind = "chat",
+  optional = true,
+  id = PICKER_ID,
+  several = 0,
+  onCompare,
+}) {
   const open = useSignal(false),
     query = useSignal(""),
     active = useSignal(0);
@@ -92,7 +105,7 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
     } else if (event.key === "Enter") {
       if (entries.value[active.value] !== undefined) choose(entries.value[active.value]);
     } else if (event.key === "Tab") {
-      open.value = false;
+      if (!onCompare || event.shiftKey) open.value = false; // else the button below has the focus
       return;
     } else if (to !== undefined) active.value = to;
     else return;
@@ -101,7 +114,7 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
   const standard = kind === "chat" ? settings.data.value?.chat_model : null;
   const firstBuiltin = entries.value.findIndex((model) => model && isBuiltin(model.id));
   const shown = value ?? standard;
-  const name = shown ?? t.standard;
+  const name = several ? t.several(several) : (shown ?? t.standard);
   return html`<div class="picker" ref=${box}>
     <button
       type="button"
@@ -113,7 +126,7 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
       onClick=${() => {
         open.value = !open.value;
       }}
-    ><span>${shown ? shortName(shown) : t.standard}</span><${Icon} name="down" size=${16} /></button>
+    ><span>${several || !shown ? name : shortName(shown)}</span><${Icon} name="down" size=${16} /></button>
     ${
       open.value &&
       html`<div class="picker-panel" popover="manual" role="dialog" aria-label=${t.choose}>
@@ -160,6 +173,17 @@ export function ModelPicker({ value, onChange, kind = "chat", optional = true, i
               </ul>
               ${!entries.value.length && html`<p class="quiet picker-none" role="status">${t.none}</p>`}
             `
+        }
+        ${
+          onCompare &&
+          html`<button
+            type="button"
+            class="menu-item"
+            onClick=${() => {
+              close();
+              onCompare();
+            }}
+          >${t.compare}</button>`
         }
       </div>`
     }

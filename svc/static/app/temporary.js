@@ -52,6 +52,7 @@ class TemporaryThread {
     this.loading = signal(false);
     this.failed = signal(null);
     this.live = signal(null);
+    this.next = signal([]);
     this.queue = signal([]);
     this.problem = signal(null);
   }
@@ -135,7 +136,7 @@ class TemporaryThread {
     this.live.peek()?.abort.abort(new DOMException("", "AbortError"));
   }
 
-  async retry(model) {
+  async retry([model]) {
     const last = this.messages.peek().at(-1);
     const asked = this.messages.peek().findLast(({ role }) => role === "user");
     const replaces = last.role === "assistant" ? last : asked;

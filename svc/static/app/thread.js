@@ -62,6 +62,7 @@ class Thread {
     this.pending = null; // the request for messages
     this.failed = signal(null); // the error of loading messages
     this.live = signal(null); // the answer in progress (live.js)
+    this.next = signal([]); // the models that answer one after the other; the first one does now
     this.queue = signal(id ? queueOf(id) : []); // the questions that follow it (queue.js)
     // {error, again, hasPictures, draft}: why the last question was not accepted, and the draft that has it
     this.problem = signal(null);
@@ -350,7 +351,8 @@ class Thread {
     const mayHaveTitle = isFirst && settings.data.peek()?.generate_titles !== "never";
     this.#tellList().then(() => mayHaveTitle && !answer.model?.startsWith("builtin/") && this.#awaitTitle());
     wallet.reload();
-    if (answer.status === "complete" || answer.status === "stopped") sendNext(this);
+    const isLast = this.next.peek().length < 2;
+    if (isLast && (answer.status === "complete" || answer.status === "stopped")) sendNext(this);
   }
 
   /** Return the stored question and answer, or null. The end of an answer is stored a moment later. */
@@ -446,11 +448,28 @@ class Thread {
     await this.#settle(live);
   }
 
-  /** Answer the last question once more: a new version of its answer. */
-  async retry(model) {
-    const last = await this.#stored(this.messages.peek().at(-1));
-    const asked = this.messages.peek().findLast(({ role }) => role === "user");
-    await this.send({ text: asked.content, model: model ?? last.model, replaces: last });
+  /** Have `models` answer one after the other, each with a version of the first answer. `what`: see send. */
+  async ask(what, models) {
+    this.next.value = models;
+    for (let at = 0; at < models.length; at++) {
+      await this.send({ ...what, model: models[at] });
+      this.next.value = models.slice(at + 1);
+      const answer = this.messages.peek().at(-1);
+      const goesOn = answer?.role === "assistant" && answer.status !== "stopped" && !this.problem.peek();
+      if (!goesOn || !this.next.peek().length) break;
+      what = { replaces: await this.#stored(answer) };
+    }
+    this.next.value = [];
+  }
+
+  /** Answer a question once more, by default the last one: new versions of its answer by `models`. */
+  async retry(models, answer = this.messages.peek().at(-1)) {
+    const replaces = await this.#stored(answer),
+      shown = this.messages.peek(),
+      at = shown.findIndex(({ id }) => id === replaces.id);
+    const asked = shown.slice(0, at + 1).findLast(({ role }) => role === "user");
+    const named = models.map((model) => model ?? replaces.model);
+    await this.ask({ text: asked.content, replaces }, named);
   }
 
   /** Send a question with a new text: a new version of it. */
@@ -462,7 +481,8 @@ class Thread {
   async #stored(message) {
     if (!this.messages.peek().some(({ isLocal }) => isLocal)) return message;
     await this.refresh();
-    return this.messages.peek().findLast(({ role }) => role === message.role);
+    const known = this.messages.peek();
+    return known.find(({ id }) => id === message.id) ?? known.findLast(({ role }) => role === message.role);
   }
 
   /** Show another version of a message, and what follows it. Throws the error. */

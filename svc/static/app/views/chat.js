@@ -2,20 +2,22 @@
 // reads.
 import { effect, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { api, session } from "../api.js";
+import { api } from "../api.js";
 import { Composer, focusComposer, sendDraft } from "../composer.js";
 import { Button, Empty, Failed, IconButton, Loading, Menu, toast } from "../components.js";
+import { used } from "../conversations.js";
 import { TEMPORARY, draftOf } from "../drafts.js";
 import { html } from "../html.js";
 import { Lazy } from "../lazy.js";
 import Messages from "../messages.js";
-import { ModelPicker, PICKER_ID, chosenModel, isBuiltin } from "../model-picker.js";
+import { ModelPicker, PICKER_ID, chosenModel, compared } from "../model-picker.js";
 import { Queue, enqueue } from "../queue.js";
 import { useReadingPlace } from "../reading-place.js";
 import { go, link, route } from "../router.js";
-import { models, modelsOf, projects, settings } from "../state.js";
+import { projects } from "../state.js";
 import { texts } from "../texts.js";
 import { threadOf } from "../thread.js";
+import { Welcome } from "../welcome.js";
 
 const t = texts.chat;
 const REFUSED = [400, 404, 415, 422]; // statuses of model servers for unsupported input
@@ -41,6 +43,8 @@ export default function Chat({ path: [id], query }) {
 function Conversation({ thread, projectId, messageId, forget, foot }) {
   const editing = useSignal(null),
     filedUnder = useSignal(projectId ?? null),
+    choosing = useSignal(null), // choose-models.js
+    comparing = useSignal(null), // compare.js
     column = useRef(null),
     retries = useRef(0);
   useEffect(() => {
@@ -52,7 +56,22 @@ function Conversation({ thread, projectId, messageId, forget, foot }) {
   const scroll = useReadingPlace(column, thread);
   const send = async (what) => {
     scroll.follow();
-    thread.send({ ...what, model: chosenModel.peek(), projectId: filedUnder.peek() });
+    const models = forget ? [] : compared.peek(),
+      question = { ...what, projectId: filedUnder.peek() };
+    if (models.length < 2) return thread.send({ ...question, model: chosenModel.peek() });
+    [compared.value, comparing.value] = [[], {}];
+    thread.ask(question, models);
+  };
+  /** Take the choice of models: for another answer, or for the next question. */
+  const choose = (models, message) => {
+    if (!message) {
+      if (models.length < 2) chosenModel.value = models[0];
+      compared.value = models.length < 2 ? [] : models;
+      return focusComposer();
+    }
+    scroll.follow();
+    if (models.length > 1) comparing.value = {};
+    thread.retry(models, message);
   };
   useEffect(() => followAddress(thread), [thread]);
   useRefresh(thread);
@@ -72,8 +91,29 @@ function Conversation({ thread, projectId, messageId, forget, foot }) {
       },
       retry() {
         scroll.follow();
-        thread.retry(chosenModel.peek());
+        thread.retry([chosenModel.peek()]);
       },
+      ...(!forget && {
+        again(message) {
+          scroll.follow();
+          thread.retry([chosenModel.peek()], message);
+        },
+        others(message) {
+          choosing.value = { message };
+        },
+        compare(message) {
+          comparing.value = { message };
+        },
+        async fork({ id }) {
+          try {
+            const made = await api.conversations.fork(thread.id, id);
+            used(made);
+            go(link("chat", made.id));
+          } catch (error) {
+            toast(error.message, { kind: "bad" });
+          }
+        },
+      }),
       goOn() {
         send({ text: t.continueText });
       },
@@ -111,7 +151,7 @@ function Conversation({ thread, projectId, messageId, forget, foot }) {
   const said = live ? [...messages, live.message] : messages;
   const isNew = messages?.length === 0 && !live && !problem;
   return html`<div class="chat ${isNew ? "chat-new" : ""} ${forget ? "chat-temporary" : ""}">
-    <${Head} thread=${thread} filedUnder=${filedUnder} isNew=${isNew} forget=${forget} />
+    <${Head} ...${{ thread, filedUnder, isNew, forget, choosing }} />
     <div class="chat-scroll" ref=${column} tabindex="0" role="region" aria-label=${t.messages}>
       ${
         messages === undefined
@@ -179,7 +219,7 @@ function Conversation({ thread, projectId, messageId, forget, foot }) {
         id=${thread.address.value}
         busy=${live !== null}
         priced=${{
-          modelId: chosenModel.value,
+          modelIds: compared.value.length && !forget ? compared.value : [chosenModel.value],
           messages,
           conversation: thread.conversation.value,
           projectId: filedUnder.value,
@@ -191,6 +231,16 @@ function Conversation({ thread, projectId, messageId, forget, foot }) {
       />
     </div>
     <${Spoken} thread=${thread} />
+    ${
+      choosing.value &&
+      html`<${Lazy} name="choose-models" from=${() => import("../choose-models.js")}
+        opened=${choosing} thread=${thread} onChoose=${choose} />`
+    }
+    ${
+      comparing.value &&
+      html`<${Lazy} name="compare" from=${() => import("../compare.js")}
+        opened=${comparing} thread=${thread} />`
+    }
   </div>`;
 }
 
@@ -219,7 +269,7 @@ function useRefresh(thread) {
   }, [thread]);
 }
 
-function Head({ thread, filedUnder, isNew, forget }) {
+function Head({ thread, filedUnder, isNew, forget, choosing }) {
   const conversation = thread.conversation.value,
     all = projects.data.value ?? [];
   const projectId = conversation ? conversation.project_id : filedUnder.value;
@@ -238,9 +288,16 @@ function Head({ thread, filedUnder, isNew, forget }) {
     <${ModelPicker}
       value=${chosenModel.value}
       onChange=${(id) => {
-        chosenModel.value = id;
+        [chosenModel.value, compared.value] = [id, []];
         focusComposer();
       }}
+      several=${forget ? 0 : compared.value.length}
+      onCompare=${
+        !forget &&
+        (() => {
+          choosing.value = {};
+        })
+      }
     />
     ${
       (forget || (isNew && !thread.id)) &&
@@ -265,44 +322,6 @@ function Head({ thread, filedUnder, isNew, forget }) {
       />`
     }
   </header>`;
-}
-
-/** Suggestions for the model of the next chat, or none before it is known. */
-function suggestions() {
-  const model = chosenModel.value ?? settings.data.value?.chat_model;
-  if (!model) return [];
-  const [kind] = isBuiltin(model) ? model.slice("builtin/".length).split("-") : [];
-  return t.suggestions[kind] ?? t.suggestions.other;
-}
-
-/** Links to connect a model server, if only the built-in models are there. */
-function Connect() {
-  if (!models.data.value || modelsOf("chat").some(({ id }) => !isBuiltin(id))) return null;
-  const choices = { ...texts.providers.programs, own: texts.providers.own };
-  return html`<section class="card connect" aria-label=${t.connectTitle}>
-    <p class="item-title">${t.connectTitle}</p>
-    <p class="quiet small">${t.connectText}</p>
-    <div class="actions">
-      ${Object.entries(choices).map(
-        ([connect, label]) => html`<${Button} small href=${link("providers", { connect })}>${label}<//>`,
-      )}
-    </div>
-  </section>`;
-}
-
-function Welcome({ onSend }) {
-  const { name } = session.value.user;
-  return html`<div class="greeting">
-    <p class="greeting-title">${name ? t.greetingTo(name) : t.greeting}</p>
-    <ul class="suggestions">
-      ${suggestions().map(
-        (text) => html`<li>
-        <button type="button" onClick=${() => onSend({ text })}>${text}</button>
-      </li>`,
-      )}
-    </ul>
-    <${Connect} />
-  </div>`;
 }
 
 /** Announce the start of an answer and the complete answer to screen readers, but not each word. */
