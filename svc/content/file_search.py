@@ -1,19 +1,32 @@
 """Find the passages of a project's files that answer a question, and check quotations of them.
 
-words of the question -> their forms in the project's files -> the passages with these words -> the best, by rarity
+languages of the project's files -> words of the question -> their forms in the files -> the passages with these words
+-> the best, by rarity
 """
 
 import math
 import re
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from heapq import nlargest
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from svc.budget import best_effort, spent
 from svc.content.fulltext import distinct_words
-from svc.content.language import forms_of, is_stop_word, language_of, language_of_script, similar_words, stemmer
-from svc.content.word_runs import files_index
+from svc.content.language import (
+    forms_of,
+    is_stop_word,
+    kana_nouns,
+    language_of,
+    language_of_script,
+    languages_of,
+    related_words,
+    similar_words,
+    stemmer,
+)
+from svc.content.word_runs import Index, files_index
 from svc.content.words import is_unspaced
 
 MOST_PASSAGES = 8
@@ -22,7 +35,11 @@ _WORDS = 24
 _HITS = 2_000  # newest passages that are read for a word
 _CANDIDATES = 100
 _QUERY_CHARACTERS = 1_000
-_FORM_SHARE = 0.8  # the weight of another form of the word
+# The weight of another form of a word, and of a word that is only alike.
+_FORM_SHARE, _ALIKE_SHARE = 0.8, 0.5
+_PASSAGE_BYTES = 500  # about; the number of passages counts only by its logarithm
+_SAMPLED, _SAMPLED_CHARACTERS = 24, 500  # texts whose language is guessed, and as much of each
+_LANGUAGES = 6  # each has its stems
 
 
 class FoundPassage(NamedTuple):
@@ -53,34 +70,85 @@ def matching_passages(conn: sqlite3.Connection, account_id: str, project_id: str
 def _score(
     conn: sqlite3.Connection, account_id: str, project_id: str, query: str, scores: defaultdict[int, float]
 ) -> None:
-    index = files_index(project_id)
-    words = distinct_words(query)
-    language = language_of(words)
-    stem = stemmer(language or language_of(words, 1) or language_of_script(words))
-    significant = [word for word in words if not is_stop_word(word, language)] or words
-    pairs = {sign for word in significant if is_unspaced(word) and len(word) == 2 for sign in word}
-    counted = _count(conn, account_id)
-    for word in [word for word in significant if word not in pairs][:_WORDS]:
+    texts = _texts(conn, account_id, project_id)
+    counted = 1 + sum(text_bytes for _, text_bytes in texts) / _PASSAGE_BYTES
+    asked = _asked(query, _languages(conn, account_id, [text_id for text_id, _ in texts]))
+    for word in asked.words:
         if spent():
             return
-        places = index.newest(conn, account_id, [word], _HITS)
-        own = set(places)
-        forms = [
-            form for form in forms_of(conn, account_id, word, stem, index.mark) if not is_stop_word(form, language)
-        ]
-        if not own and not forms:
-            forms = similar_words(conn, account_id, word, index.mark)
-        others = set(index.newest(conn, account_id, forms, _HITS)) - own if forms else set()
-        weight = math.log(1 + counted / (len(own) + len(others) + 0.5))
-        for number in own:
-            scores[number] += weight
-        for number in others:
-            scores[number] += weight * _FORM_SHARE
+        places = _places(conn, account_id, files_index(project_id), word, asked)
+        weight = math.log(1 + counted / (len(places) + 0.5))
+        for number, share in places.items():
+            scores[number] += weight * share
 
 
-def _count(conn: sqlite3.Connection, account_id: str) -> int:
-    query = "SELECT count(*) FROM (SELECT 1 FROM file_passages WHERE account_id = ? LIMIT 50000)"
-    return int(conn.execute(query, (account_id,)).fetchone()[0])
+class _Asked(NamedTuple):
+    """The significant words of a query, and the languages that it may be in."""
+
+    words: list[str]
+    languages: list[str]
+    stems: list[Callable[[str], str]]
+
+    def without_stop_words(self, words: Iterable[str]) -> list[str]:
+        languages: list[str | None] = [*self.languages] or [None]
+        return [word for word in words if not any(is_stop_word(word, language) for language in languages)]
+
+
+def _asked(query: str, likely: list[str]) -> _Asked:
+    """Return what to look up. `likely` are the languages of the files."""
+    words = distinct_words(query)
+    nouns = {"".join(pair) for noun in kana_nouns(query, alone=True) for pair in pairwise(noun)}
+    languages = languages_of(words, likely)
+    if not languages and (of_script := language_of_script(words)) is not None:
+        languages = [of_script]
+    stems = list(map(stemmer, languages)) or [str]
+    asked = _Asked(words, languages, stems)
+    significant = {*nouns, *asked.without_stop_words(words)} or set(words)
+    pairs = {sign for word in significant if is_unspaced(word) and len(word) == 2 for sign in word}
+    return asked._replace(words=[word for word in words if word in significant and word not in pairs][:_WORDS])
+
+
+def _places(conn: sqlite3.Connection, account_id: str, index: Index, word: str, asked: _Asked) -> dict[int, float]:
+    """Return the passages with a word, or with forms of it, each with its share of the word's weight.
+
+    If there are none, those with words that are alike.
+    """
+    own = index.newest(conn, account_id, [word], _HITS)
+    of_stems = [form for stem in asked.stems for form in forms_of(conn, account_id, word, stem, index.mark)]
+    forms = asked.without_stop_words(dict.fromkeys(of_stems))
+    share = _FORM_SHARE
+    if not own and not forms:
+        alike = [*related_words(conn, account_id, word, index.mark), *similar_words(conn, account_id, word, index.mark)]
+        forms, share = asked.without_stop_words(dict.fromkeys(alike)), _ALIKE_SHARE
+    others = index.newest(conn, account_id, forms, _HITS) if forms else []
+    return {**dict.fromkeys(others, share), **dict.fromkeys(own, 1.0)}
+
+
+def _texts(conn: sqlite3.Connection, account_id: str, project_id: str) -> list[tuple[str, int]]:
+    """Return the texts of the project with their sizes in bytes."""
+    query = """
+        SELECT text_id, text_bytes FROM project_files
+        WHERE account_id = ? AND project_id = ? AND text_id IS NOT NULL ORDER BY number
+    """
+    return [(row["text_id"], row["text_bytes"]) for row in conn.execute(query, (account_id, project_id))]
+
+
+def _languages(conn: sqlite3.Connection, account_id: str, texts: list[str]) -> list[str]:
+    """Return the languages of the texts, the most common first, as far as their second passages show them.
+
+    The first ones often have titles, names and contents only.
+    """
+    query = """
+        SELECT text FROM file_passages WHERE account_id = ? AND text_id = ? ORDER BY number LIMIT 1
+        OFFSET (SELECT count(*) > 1 FROM (
+            SELECT 1 FROM file_passages WHERE account_id = ?1 AND text_id = ?2 LIMIT 2))
+    """
+    found: Counter[str] = Counter()
+    for text_id in texts[:: -(-len(texts) // _SAMPLED)] if texts else ():
+        for (text,) in conn.execute(query, (account_id, text_id)):
+            if (language := language_of(distinct_words(text[:_SAMPLED_CHARACTERS]))) is not None:
+                found[language] += 1
+    return [language for language, _ in found.most_common(_LANGUAGES)]
 
 
 def _passage(conn: sqlite3.Connection, account_id: str, project_id: str, number: int) -> list[FoundPassage]:

@@ -1,7 +1,13 @@
-"""Quotations are checked literally. tests/agents/tools/test_files.py has the search."""
+"""The search finds the right passages, and quotations are checked literally. tests/agents/tools/test_files.py has more."""
+
+import pytest
 
 from svc.content.file_search import citations_of
+from tests.conftest import Service
+from tests.support import retrieval
 from tests.support.cases import each
+
+LEAST = {"=": 0.95, "~": 0.9, "!": 0.95, "?": 0.6}
 
 LONG = "one two three four five six seven eight"
 CASES = {
@@ -34,3 +40,23 @@ def test_scripts_without_spaces_count_signs() -> None:
 
 def test_numbers_of_pages_and_unknown_numbers_are_no_citations_of_files() -> None:
     assert citations_of("[1] [2]", [{"number": 1, "kind": "web", "url": "https://x", "title": None}]) == []
+
+
+@pytest.mark.slow
+async def test_right_passage_is_found_for_most_questions(service: Service) -> None:
+    """Print the shares with `-s`. A question without an answer has no floor: the model judges what it reads."""
+    for name, outcome in (await retrieval.measure(service)).items():
+        print(f"\n{name}: {outcome}", *outcome.wrong, sep="\n    ")
+        for kind, least in LEAST.items():
+            assert outcome.share(kind) >= least, outcome.wrong
+
+
+def test_retrieval_sets_have_40_documents_and_200_questions_with_one_right_passage() -> None:
+    sets = [retrieval.read_set(name) for name in retrieval.SETS]
+    texts = [text for one in sets for text in one.documents.values()]
+    assert [len(one.documents) for one in sets] == [20, 20] and [len(one.questions) for one in sets] == [100, 100]
+    assert all(1_500 <= len(text) <= 6_000 for text in texts)
+    for question in (question for one in sets for question in one.questions):
+        assert len(question.searches) == (3 if question.kind == "?" else 1), question
+        assert question.kind in retrieval.KINDS and (question.right is None) is (question.kind == "-")
+        assert question.right is None or sum(text.count(question.right) for text in texts) == 1, question

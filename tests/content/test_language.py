@@ -14,7 +14,10 @@ from svc.content.language import (
     is_similar,
     is_stop_word,
     is_weak_word,
+    kana_nouns,
     language_of,
+    languages_of,
+    related_words,
     similar_words,
     stemmer,
 )
@@ -34,6 +37,12 @@ LISTS = ("stop_words.txt", "weak_words.txt", "own_words.txt")
         ("en", "running", "runs", True),
         ("en", "reserve", "reservations", True),
         ("de", "termin", "terminplan", True),
+        ("de", "gekundigt", "kundigung", True),
+        ("de", "angemeldet", "anmelden", True),
+        ("de", "gebirge", "birken", False),
+        ("en", "loaf", "loaves", True),
+        ("es", "luz", "luces", True),
+        ("es", "luz", "lucha", False),
         ("ru", "кошка", "кошку", True),
         ("nl", "katten", "kat", True),
         ("sv", "nyckel", "nyckeln", True),
@@ -63,6 +72,42 @@ def test_forms_of_a_word_are_known(language: str | None, one: str, other: str, f
 )
 def test_a_misspelling_differs_in_one_place(word: str, other: str, near: bool) -> None:
     assert is_similar(word, other) is near
+
+
+def test_german_participles_are_looked_up(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
+    others = " ".join(f"kundik{letter}" for letter in "abcdefghijklmnopqrst")
+    say(conn, ada, f"{others} gekündigt angemeldet Geld Geduld")
+    assert forms_of(conn, ada, "kundigen", stemmer("de")) == ["gekundigt"]
+    assert forms_of(conn, ada, "anmeldung", stemmer("de")) == ["angemeldet"]
+
+
+def test_words_with_a_long_common_beginning_are_related(conn: sqlite3.Connection, ada: str) -> None:  # noqa: F811
+    say(conn, ada, "collapse collapsed colleague kaupassa kaupungit kau 12345 保存方法")
+    assert related_words(conn, ada, "collapsing") == ["collapse", "collapsed"]
+    assert related_words(conn, ada, "kaupan") == ["kaupassa"]  # Finnish has no stemmer here
+    assert (
+        related_words(conn, ada, "kau") == related_words(conn, ada, "12346") == related_words(conn, ada, "保存") == []
+    )
+
+
+@each(
+    ("text", "likely", "found"),
+    [
+        ("Corfu ferry", ["en", "de"], ["en", "de"]),
+        ("el cambio de pastilla", ["fr", "es"], ["es"]),  # French has "de", too
+        ("cambio de pastilla", ["en", "es"], ["es"]),
+        ("where is the car", ["fr"], ["en"]),
+        ("where is the car", [], ["en"]),
+        ("car", [], []),
+    ],
+)
+def test_languages_of_a_short_text_are_those_that_are_likely(text: str, likely: list[str], found: list[str]) -> None:
+    assert languages_of(words_of(text), likely) == found
+
+
+def test_words_in_hiragana_between_blanks_are_nouns() -> None:
+    assert list(kana_nouns("りんご 保存", alone=True)) == ["りんご"]
+    assert list(kana_nouns("りんご 保存")) == list(kana_nouns("こと 保存です", alone=True)) == []
 
 
 def test_forms_are_looked_up_among_the_words_of_the_account(

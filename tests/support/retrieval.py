@@ -76,24 +76,29 @@ class Outcome:
         return ", ".join(parts)
 
 
-async def measure(service: Service, questions: RetrievalSet) -> Outcome:
-    """Search for each question in a project with the documents of all sets, and with other texts of their languages."""
+async def measure(service: Service) -> dict[str, Outcome]:
+    """Search for the questions of all sets in one project, which has their documents and other texts, too."""
+    sets = {name: read_set(name) for name in SETS}
     headers = await service.bearer()
     made = await service.client.post("/projects", json={"name": "retrieval"}, headers=headers)
     project_id = made.json()["id"]
-    others = {f"other-{path.stem}.txt": path.read_text() for path in sorted(OTHER_TEXTS.glob("*.txt"))}
-    documents = {name: text for each in SETS for name, text in read_set(each).documents.items()}
-    for name, text in {**documents, **others}.items():
+    documents = {name: text for each in sets.values() for name, text in each.documents.items()}
+    documents |= {f"other-{path.name}": path.read_text() for path in sorted(OTHER_TEXTS.glob("*.txt"))}
+    for name, text in documents.items():
         await _add(service, headers, project_id, name, text)
     async with asyncio.timeout(120):
         while not await _all_ready(service, headers, project_id):
             await asyncio.sleep(0.02)
-    searches = [search for question in questions.questions for search in question.searches]
+    searches = [search for each in sets.values() for question in each.questions for search in question.searches]
     found: dict[str, list[str]] = {}
     for first in range(0, len(searches), SEARCHES_IN_A_RUN):
         found |= await _found(service, headers, project_id, searches[first : first + SEARCHES_IN_A_RUN])
+    return {name: _outcome(each.questions, found) for name, each in sets.items()}
+
+
+def _outcome(questions: list[Question], found: dict[str, list[str]]) -> Outcome:
     outcome = Outcome()
-    for question in questions.questions:
+    for question in questions:
         lists = [found[search] for search in question.searches]
         if question.right is None:
             is_right = is_first = not any(lists)

@@ -7,6 +7,7 @@ from svc.agents.tools.sources import Sources
 from svc.content import artifacts, project_files, projects
 from svc.content.project_files import FilePassage, NewFile
 from svc.db import Database
+from tests.support.cases import each
 from tests.support.toolboxes import NOW, failure
 
 
@@ -31,6 +32,30 @@ async def test_forms_of_words_are_found_and_the_rarest_words_count_most(db: Data
     assert [one["from_line"] for one in found] == [2, 1] and [one["number"] for one in found] == [1, 2]
     again = await here.call("find_in_files", {"query": "ferry noon"})
     assert again[0]["from_line"] == 1 and again[0]["number"] == 2, "one number for one passage"
+
+
+@each(
+    ("query", "text"),
+    [
+        ("Corfu ferry", "The ferries of the island are late, and they do not sail when the wind is strong."),
+        ("Kündigungsfrist", "Wer bis zum Ende des Monats gekündigt hat, der muss die Schlüssel mit der Post schicken."),
+        ("cambio de pastilla", "El médico me ha cambiado las pastillas, y por eso no puedo tomar el café con leche."),
+        ("りんご 保存", "りんごはほかのものと分けて、暗い場所に置いてください。"),
+        ("kaupan", "Tavarat ovat kaupassa."),  # no stemmer knows Finnish
+    ],
+)
+async def test_forms_are_found_by_a_query_without_stop_words(
+    db: Database, box: ToolContext, query: str, text: str
+) -> None:
+    here = await with_file(db, box, "a.txt", "Nothing.", text, "Nothing else.")
+    assert [one["text"] for one in await here.call("find_in_files", {"query": query})] == [text]
+
+
+async def test_words_are_as_rare_as_they_are_in_the_project(db: Database, box: ToolContext) -> None:
+    await with_file(db, box, "b.txt", *(f"other {number}" for number in range(2_000)))
+    here = await with_file(db, box, "a.txt", *["alpha beta gamma"] * 30, "a zebra")
+    found = await here.call("find_in_files", {"query": "alpha beta gamma zebra"})
+    assert found[0]["text"] == "a zebra"
 
 
 async def test_files_of_other_projects_are_not_found(db: Database, box: ToolContext) -> None:
