@@ -72,17 +72,17 @@ def _score(
 ) -> None:
     texts = _texts(conn, account_id, project_id)
     counted = 1 + sum(text_bytes for _, text_bytes in texts) / _PASSAGE_BYTES
-    asked = _asked(query, _languages(conn, account_id, [text_id for text_id, _ in texts]))
-    for word in asked.words:
+    terms = _terms(query, _languages(conn, account_id, [text_id for text_id, _ in texts]))
+    for word in terms.words:
         if spent():
             return
-        places = _places(conn, account_id, files_index(project_id), word, asked)
+        places = _places(conn, account_id, files_index(project_id), word, terms)
         weight = math.log(1 + counted / (len(places) + 0.5))
         for number, share in places.items():
             scores[number] += weight * share
 
 
-class _Asked(NamedTuple):
+class _Terms(NamedTuple):
     """The significant words of a query, and the languages that it may be in."""
 
     words: list[str]
@@ -94,7 +94,7 @@ class _Asked(NamedTuple):
         return [word for word in words if not any(is_stop_word(word, language) for language in languages)]
 
 
-def _asked(query: str, likely: list[str]) -> _Asked:
+def _terms(query: str, likely: list[str]) -> _Terms:
     """Return what to look up. `likely` are the languages of the files."""
     words = distinct_words(query)
     nouns = {"".join(pair) for noun in kana_nouns(query, alone=True) for pair in pairwise(noun)}
@@ -102,24 +102,24 @@ def _asked(query: str, likely: list[str]) -> _Asked:
     if not languages and (of_script := language_of_script(words)) is not None:
         languages = [of_script]
     stems = list(map(stemmer, languages)) or [str]
-    asked = _Asked(words, languages, stems)
-    significant = {*nouns, *asked.without_stop_words(words)} or set(words)
+    terms = _Terms(words, languages, stems)
+    significant = {*nouns, *terms.without_stop_words(words)} or set(words)
     pairs = {sign for word in significant if is_unspaced(word) and len(word) == 2 for sign in word}
-    return asked._replace(words=[word for word in words if word in significant and word not in pairs][:_WORDS])
+    return terms._replace(words=[word for word in words if word in significant and word not in pairs][:_WORDS])
 
 
-def _places(conn: sqlite3.Connection, account_id: str, index: Index, word: str, asked: _Asked) -> dict[int, float]:
+def _places(conn: sqlite3.Connection, account_id: str, index: Index, word: str, terms: _Terms) -> dict[int, float]:
     """Return the passages with a word, or with forms of it, each with its share of the word's weight.
 
     If there are none, those with words that are alike.
     """
     own = index.newest(conn, account_id, [word], _HITS)
-    of_stems = [form for stem in asked.stems for form in forms_of(conn, account_id, word, stem, index.mark)]
-    forms = asked.without_stop_words(dict.fromkeys(of_stems))
+    of_stems = [form for stem in terms.stems for form in forms_of(conn, account_id, word, stem, index.mark)]
+    forms = terms.without_stop_words(dict.fromkeys(of_stems))
     share = _FORM_SHARE
     if not own and not forms:
         alike = [*related_words(conn, account_id, word, index.mark), *similar_words(conn, account_id, word, index.mark)]
-        forms, share = asked.without_stop_words(dict.fromkeys(alike)), _ALIKE_SHARE
+        forms, share = terms.without_stop_words(dict.fromkeys(alike)), _ALIKE_SHARE
     others = index.newest(conn, account_id, forms, _HITS) if forms else []
     return {**dict.fromkeys(others, share), **dict.fromkeys(own, 1.0)}
 

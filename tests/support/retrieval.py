@@ -1,9 +1,9 @@
 """Measure whether a search of a project's files finds the right passage, through HTTP.
 
 tests/content/retrieval has two sets, each with a file for each language. The rules were developed on `tuning`, and
-measured once on `kept`. A document begins with `@` and its name, its questions follow a line `---`. A question is in
-the words of the document (`=`), in other forms (`~`), a paraphrase (`?`), about a name or number (`!`), or has no
-answer (`-`). After `>>` are words of the one right passage. A model that calls tools may search again: after `;` are
+measured once on `kept`. A document begins with `@` and its name, its questions follow a line `---`. A question has the
+words of the document (`=`) or other forms of them (`~`). Others are paraphrases (`?`), ask about a name or number
+(`!`), or have no answer (`-`). After `>>` are words of the one right passage. A model that calls tools may search again: after `;` are
 the words that it uses then, at most twice.
 """
 
