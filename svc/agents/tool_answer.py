@@ -128,6 +128,10 @@ class ToolAnswer:
         return self.chunk_writer.parts_after(sent)
 
     @property
+    def earlier_steps(self) -> int:
+        return self.chunk_writer.earlier_steps
+
+    @property
     def text_bytes(self) -> int:
         return sum(call.text_bytes for call in self._calls) + self.chunk_writer.steps_bytes
 

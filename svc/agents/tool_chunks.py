@@ -32,6 +32,7 @@ class ToolChunks:
         self.closing: list[Chunk] = []
         self.known: dict[str, Any] = {}
         self.steps: list[dict[str, Any]] = []
+        self.earlier_steps = 0  # before the current round
         self.steps_bytes = 0
         self._is_ours, self._apart = is_ours, apart
         # For readers, in their order: the calls, and the fields of other chunks.
@@ -58,6 +59,7 @@ class ToolChunks:
         call.chunk_writer.head = self.head
         self._foreign, self._spoke, self._speaks = {}, self._spoke or self._speaks, False
         self._items.append(call)
+        self.earlier_steps = len(self.steps)
 
     def step(self, kind: str, fields: dict[str, Any]) -> Chunk:
         """Note a step, a `tool_call` or a `tool_result`, and return its chunk."""

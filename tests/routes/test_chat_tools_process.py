@@ -30,7 +30,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Told:
-    """What the people know. A call has a name of its own in its arguments, and so has each request."""
+    """What the people know. Each chat has its name in the arguments of its calls, and as the id of its requests."""
 
     asked: Counter[str] = field(default_factory=Counter)  # requests that may have run a call, by its name
     shown: dict[str, str] = field(default_factory=dict)  # the arguments as a person saw them

@@ -175,17 +175,30 @@ async def test_uses_and_domains_are_limits(of_anthropic: anthropic.AsyncAnthropi
 async def test_step_that_also_calls_a_function_of_the_client_ends_with_it(
     of_openai: openai.AsyncOpenAI, engine: SearchEngine
 ) -> None:
-    body: Any = {
-        "model": "builtin/script",
-        "input": 'tool web_search {"query": "a"}\ntool look {}\n---\nsay never',
-        "tools": [{"type": "web_search"}, FUNCTION],
-    }
-    response = await of_openai.responses.create(**body)
-    assert sorted(item.type for item in response.output) == ["function_call", "web_search_call"]
-    async with of_openai.responses.stream(**body) as stream:
-        streamed = await stream.get_final_response()
-    assert sorted(item.type for item in streamed.output) == ["function_call", "web_search_call"]
-    assert streamed.output_text == "" and len(engine.requests) == 2
+    body: Any = {"model": "builtin/script", "tools": [{"type": "web_search"}, FUNCTION]}
+    for goal in ("", GOAL.replace("---\nsay As [1] says.", "---\nsay And.\n")):
+        body["input"] = f'{goal}tool web_search {{"query": "a"}}\ntool look {{}}\n---\nsay never'
+        response = await of_openai.responses.create(**body)
+        earlier = ["message", "web_search_call", "message"] if goal else []
+        assert [item.type for item in response.output] == [*earlier, "function_call", "web_search_call"]
+        async with of_openai.responses.stream(**body) as stream:
+            streamed = await stream.get_final_response()
+        assert [item.type for item in streamed.output] == [item.type for item in response.output]
+    assert len(engine.requests) == 6
+
+
+async def test_blocks_of_a_message_have_the_same_order_in_json_and_streams(
+    of_anthropic: anthropic.AsyncAnthropic,
+) -> None:
+    look = {"name": "look", "input_schema": {"type": "object"}}
+    body = message('say One.\ntool web_search {"query": "a"}\ntool look {}\n---\nsay never')
+    body["tools"].append(look)
+    made: Any = await of_anthropic.messages.create(**body)
+    async with of_anthropic.messages.stream(**body) as stream:
+        streamed: Any = await stream.get_final_message()
+    found = ["text", "tool_use", "server_tool_use", "web_search_tool_result"]
+    assert [block.type for block in made.content] == [block.type for block in streamed.content] == found
+    assert made.stop_reason == streamed.stop_reason == "tool_use"
 
 
 async def test_engine_that_fails_is_a_result_and_costs_nothing(
@@ -196,6 +209,22 @@ async def test_engine_that_fails_is_a_result_and_costs_nothing(
     assert made.content[2].content.error_code == "unavailable" and made.content[3].text == "As [1] says."
     assert made.usage.server_tool_use.web_search_requests == 0
     assert_exact(service.config.data_dir / "service.db")
+
+
+async def test_item_of_a_failed_search_says_so(of_openai: openai.AsyncOpenAI, engine: SearchEngine) -> None:
+    engine.status = 429
+    body: Any = {"model": "builtin/script", "input": GOAL, "tools": [{"type": "web_search"}]}
+    response = await of_openai.responses.create(**body)
+    events = []
+    async with of_openai.responses.stream(**body) as stream:
+        async for event in stream:
+            events.append(event.type)
+        streamed = await stream.get_final_response()
+    for output in (response.output, streamed.output):
+        search: Any = output[1]
+        assert (search.type, search.status, search.action.query) == ("web_search_call", "failed", "x")
+    assert "response.web_search_call.searching" in events and "response.web_search_call.completed" not in events
+    assert response.status == streamed.status == "completed"
 
 
 async def test_fault_of_the_model_after_a_search_ends_the_stream_as_failed(

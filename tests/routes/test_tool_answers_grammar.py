@@ -78,11 +78,6 @@ def of_message(blocks: list[dict[str, Any]]) -> list[Any]:
     return said
 
 
-def in_order(said: list[Any]) -> list[Any]:
-    """Return it with the client's calls last: a stream has them before the searches of their step, JSON after these."""
-    return sorted(said, key=lambda one: one["type"] in ("function_call", "tool_use"))
-
-
 def check_searches_of_message(blocks: list[dict[str, Any]], *, whole: bool) -> None:
     """Each search has one result, with its id."""
     asked = [block["id"] for block in blocks if block["type"] == "server_tool_use"]
@@ -113,13 +108,13 @@ async def test_streams_with_searches_obey_their_grammar_and_json_says_the_same(
                 assert (last["type"] == "response.failed") == (whole.status_code != 200)
                 if whole.status_code == 200:
                     checked = checked_response(whole.json())
-                    assert in_order(of_response(checked["output"])) == in_order(of_response(last["response"]["output"]))
+                    assert of_response(checked["output"]) == of_response(last["response"]["output"])
             else:
                 message, error = checked_stream(streamed.content)
                 assert (error is not None) == (whole.status_code != 200)
                 check_searches_of_message(message.get("content", []), whole=error is None)
                 if whole.status_code == 200:
                     checked = checked_message(whole.json())
-                    assert in_order(of_message(checked["content"])) == in_order(of_message(message["content"]))
+                    assert of_message(checked["content"]) == of_message(message["content"])
                     assert checked["usage"]["server_tool_use"] == message["usage"]["server_tool_use"]
     assert_exact(service.config.data_dir / "service.db")

@@ -165,16 +165,25 @@ class BlockWriter(AnswerWriter):
     def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
         self._has_events = False
         choice = completion["choices"][0]
+        message: dict[str, Any] = choice["message"]
+        calls = [{**call, "index": index} for index, call in enumerate(message.get("tool_calls") or ())]
         if self.search is not None:
-            for part in self.call.parts_after({}):
+            for part in self._parts(calls):
                 said_so_far = {**choice, "delta": part["delta"], "finish_reason": None}
                 self._read({**completion, "choices": [said_so_far], "service": part.get("service")})
-            choice = {**choice, "message": {"tool_calls": choice["message"].get("tool_calls")}}
-            completion = {**completion, "service": None}
-        calls = [{**call, "index": index} for index, call in enumerate(choice["message"].get("tool_calls") or ())]
-        delta = {**choice["message"], "tool_calls": calls}
-        self._read({**completion, "choices": [{**choice, "delta": delta}]})
+            message, calls, completion = {}, [], {**completion, "service": None}
+        self._read({**completion, "choices": [{**choice, "delta": {**message, "tool_calls": calls}}]})
         return orjson.dumps(self.whole())
+
+    def _parts(self, calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the texts and the searches of the answer, with `calls` of the caller's functions.
+
+        A stream has these before the searches of the same step, so this does too.
+        """
+        parts: list[dict[str, Any]] = self.call.parts_after({})
+        of_searches = [place for place, part in enumerate(parts) if part.get("service")]
+        place = next(iter(of_searches[self.call.earlier_steps :]), len(parts))
+        return [*parts[:place], {"delta": {"tool_calls": calls}}, *parts[place:]]
 
     def _read(self, chunk: Chunk) -> None:
         if not self.model:

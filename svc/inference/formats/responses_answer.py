@@ -216,7 +216,7 @@ class ResponseWriter(BlockWriter):
 
     def closed(self, block: Block) -> None:
         self._finish(block)
-        if block.kind == "search":
+        if block.item["status"] == "completed" and block.kind == "search":
             self._event("web_search_call.completed", output_index=block.index, item_id=block.item["id"])
         for number, annotation in enumerate(block.annotations):
             place = _place(block, _TEXT) | {"annotation_index": number}

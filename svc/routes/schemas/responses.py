@@ -62,7 +62,7 @@ _ITEM = variants(
         "A search that the service has run.",
         id=string.about(example="ws_5n6vC0aYqTtWm3Ld8RkJxZeHgB1uPsFo", pattern="^ws_"),
         type=one_of("web_search_call"),
-        status=one_of("in_progress", "completed", "incomplete", "failed").about(example="completed"),
+        status=one_of("in_progress", "searching", "completed", "failed").about(example="completed"),
         action=json_object(
             "ResponseSearchAction",
             type=one_of("search"),
