@@ -36,7 +36,7 @@ async def test_random_runs_leave_nothing_behind(tmp_path: Path, request: pytest.
             await player.play_all(programs, people)
             await player.nothing_is_open(people)
         print(f"{count} runs: {player.ends}; a left one was recorded after at most {player.slowest_seconds:.2f} s")
-        assert player.slowest_seconds < 2
+        assert player.slowest_seconds < 10
         assert {"final", "error", "requested", "client_disconnected", "max_steps"} <= set(player.ends) or count < 300
         assert await server.settled_descriptors(before.descriptors) <= before.descriptors
         async with asyncio.timeout(10):

@@ -20,7 +20,7 @@ from tests.server.test_rotation import KEY, files, fill, stored_keys
 from tests.support import forked
 from tests.support.oauth_browser import rows
 from tests.support.people import command_on
-from tests.support.server import running_server_sync
+from tests.support.server import STOP_SECONDS, running_server_sync
 
 KILLED = "tests.support.killed"
 
@@ -34,7 +34,7 @@ def killed_server(folder: Path, step: int) -> int:
     env = {"SVC_DATA_DIR": str(folder)}
     with running_server_sync(folder.parent, env, ["-m", KILLED, str(step), "serve"]) as server:
         status = command_on(folder, "rotate-secrets").returncode
-        return status and server.process.wait(10)
+        return status and server.process.wait(STOP_SECONDS)
 
 
 @pytest.mark.parametrize(

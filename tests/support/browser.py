@@ -37,7 +37,7 @@ FLAGS = """
 --disable-component-update --disable-sync
 """
 # A machine that others use may stall: a test waits longer for what it expects, and ends at once when it is there.
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=30_000)
 # The smallest page with the wide layout: to draw 1440 x 900 pixels takes a tenth more of the CPU of a page that loads.
 SMALLEST_WIDE = 800
 HEIGHTS = {SMALLEST_WIDE: 600, 1440: 900}
