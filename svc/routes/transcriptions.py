@@ -158,11 +158,17 @@ async def _live(
     request: Request, call: TranscriptionCall, file: BinaryIO, interrupt: Interrupt
 ) -> AsyncGenerator[bytes, None]:
     """Yield the deltas as they come, and the end after the settlement."""
+    whole = False
     try:
         async with call, error_of(interrupt), contextlib.aclosing(call.parts(file)) as parts:
             async for _ in parts:
                 for delta in call.taken_deltas():
                     yield _delta(delta)
+            whole = True
+    except asyncio.CancelledError:
+        # The settlement is last and completes in any case, so a shutdown during it finds the transcript whole.
+        if not whole or interrupt.reason is None:
+            raise
     finally:
         add_log_fields(request, **call.log_fields)
     yield _done(call)

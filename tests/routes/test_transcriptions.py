@@ -1,6 +1,8 @@
 """Transcriptions through HTTP: forms, model servers, money, and the built-in model."""
 
+import asyncio
 import io
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +19,9 @@ from tests.support.cases import each
 from tests.support.media_lab import Lab
 from tests.support.model_media import described
 from tests.support.model_server import ModelServer
-from tests.support.money import watch
+from tests.support.money import rows, watch
 from tests.support.sounds import CONTAINERS, encoded, tone
+from tests.support.waiting import until
 
 PATH = "/v1/audio/transcriptions"
 MINUTE = 6_000  # micros
@@ -98,6 +101,22 @@ async def test_file_and_fields_reach_the_model_server(ears: Ears) -> None:
     assert answer.json() == {"text": text, "language": "english", "x_unknown": 1}
     seen = ears.upstream.requests[-1].body
     assert (seen["timestamp_granularities[]"], seen["response_format"]) == (["word", "segment"], "verbose_json")
+
+
+async def test_transcript_that_a_shutdown_finds_whole_is_sent_and_paid(ears: Ears) -> None:
+    db, held, go_on = ears.service.state["db"], threading.Event(), threading.Event()
+    asking = asyncio.create_task(ears.send("ears/slow-300ms", stream="true"))
+    await until(lambda: ears.upstream.requests)
+    writing = asyncio.ensure_future(db.write(lambda tx: held.set() or go_on.wait(20)))
+    await until(held.is_set)
+    await until(lambda: db.waiting()[0])  # the settlement waits for the writer
+    ears.service.state["drain"].begin()
+    go_on.set()
+    await writing
+    *deltas, done = events(await asking)
+    assert deltas and done == {"type": "transcript.text.done", "text": "Hello, world!"}
+    database = ears.service.config.data_dir / "service.db"
+    assert rows(database, "SELECT amount_micros FROM ledger WHERE kind = 'debit'") == [(-MINUTE * 2 // 60,)]
 
 
 async def test_each_format_of_a_model_server_reaches_the_caller(ears: Ears) -> None:
