@@ -7,7 +7,7 @@ from tests.support.waiting import run_ready
 from tests.support.watchdog import WATCHDOG
 
 
-def burn(seconds: float = 0.15) -> None:
+def burn(seconds: float = 0.4) -> None:
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass
