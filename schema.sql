@@ -424,6 +424,7 @@ CREATE TABLE conversations (
     answering INTEGER NOT NULL DEFAULT 0 CONSTRAINT one_answer_at_a_time CHECK (answering IN (0, 1)),
     always_allow TEXT NOT NULL DEFAULT '[]' -- the tools that run there without a question, as JSON
         CONSTRAINT always_allow_form CHECK (always_allow LIKE '[%]' AND length(always_allow) <= 10000),
+    archived INTEGER NOT NULL DEFAULT 0 CONSTRAINT archived_bool CHECK (archived IN (0, 1)), -- out of the list
     UNIQUE (account_id, id),
     FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
 ) STRICT;
@@ -431,7 +432,7 @@ CREATE TABLE conversations (
 CREATE INDEX conversations_by_project ON conversations (account_id, project_id, id);
 CREATE INDEX conversations_by_number ON conversations (account_id, number);
 CREATE INDEX conversations_by_age ON conversations (updated_at);
-CREATE INDEX conversations_by_use ON conversations (account_id, pinned, updated_at, number); -- pinned, most recently used first
+CREATE INDEX conversations_by_use ON conversations (account_id, archived, pinned, updated_at, number); -- pinned, most recently used first
 
 -- owner: svc/content/conversations.py
 -- The places that the last 100 deleted conversations of each account had in its list: a page may begin after one of them.

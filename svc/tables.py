@@ -73,7 +73,7 @@ class Table(Generic[R]):
         limit: int,
         after: str | None,
         /,
-        **narrowed: str | list[int] | tuple[float, float] | None,
+        **narrowed: str | int | list[int] | tuple[float, float] | None,
     ) -> Page[R]:
         """Return up to `limit` rows of the account, or of all for None, after the one with the id `after`.
 

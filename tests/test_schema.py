@@ -54,8 +54,8 @@ INSERT INTO sign_ins VALUES (1, 'g1', 1, 'a', 'password', 'ok'), (2, 'g2', 1, 'b
 INSERT INTO oauth_codes
 VALUES (zeroblob(32), zeroblob(32), 'a', 2), (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'b', 2);
 INSERT INTO deleted_conversations VALUES (1, 'a', 'conv_gone', 0, 1, 1), (2, 'b', 'conv_gone', 1, 1, 1);
-INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 1, 0, '[]'),
-    (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1, 0, '[]');
+INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 1, 0, '[]', 0),
+    (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1, 0, '[]', 1);
 INSERT INTO shares VALUES (1, 'sh', 'a', 'y', zeroblob(32), 'hello', '[]', 1, 2),
     (2, 'si', 'b', 'z', CAST(printf('%032d', 1) AS BLOB), NULL, '[]', 1, NULL);
 INSERT INTO share_pictures VALUES ('a', 'sh', 'f', 'cf', 'image/png', 9), ('b', 'si', 'g', 'cg', 'image/gif', 8);
@@ -507,6 +507,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         "UPDATE conversations SET title = printf('%201d', 1)",
     ],
     ("conversations", "pinned_bool"): ["UPDATE conversations SET pinned = 2"],
+    ("conversations", "archived_bool"): ["UPDATE conversations SET archived = 2"],
     ("conversations", "temperature_range"): [
         f"UPDATE conversations SET temperature = {value}" for value in (-0.1, 2.1)
     ],
@@ -514,7 +515,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         f"UPDATE conversations SET max_output_tokens = {value}" for value in (0, 2147483648)
     ],
     ("conversations", "id"): [
-        "INSERT INTO conversations VALUES (9, 'y', 'b', NULL, NULL, 0, 0, NULL, NULL, 1, 1, 0, '[]')"
+        "INSERT INTO conversations VALUES (9, 'y', 'b', NULL, NULL, 0, 0, NULL, NULL, 1, 1, 0, '[]', 0)"
     ],
     ("conversations", "one_answer_at_a_time"): [
         "INSERT INTO messages SELECT 9, 'm9', account_id, conversation_id, run_id, role, '', model, 1, 0, status, NULL"

@@ -41,6 +41,9 @@ _CURRENT = string.about(
 ALWAYS_ALLOW = list_of(text(64, least=1), most=64).about(
     "The tools that run in this conversation without a question to the person.", []
 )
+ARCHIVED = boolean.about(
+    "Whether it is out of the list. Search and memory find it, and a question or a message takes it back.", False
+)
 _TITLE = nullable(label(TITLE_LENGTH)).about(
     "Not blank, without control characters. Null: taken from the first message."
 )
@@ -53,6 +56,7 @@ class ConversationFields(NamedTuple):
         str | Absent | None, nullable(string).about("The project that it belongs to; null means none.")
     ] = ABSENT
     pinned: Annotated[bool | Absent, boolean.about("Whether it comes before all that are not pinned.")] = ABSENT
+    archived: Annotated[bool | Absent, ARCHIVED] = ABSENT
     temperature: Annotated[float | Absent | None, TEMPERATURE] = ABSENT
     max_output_tokens: Annotated[int | Absent | None, MAX_OUTPUT_TOKENS] = ABSENT
     current_message_id: Annotated[str | Absent, _CURRENT] = ABSENT
@@ -75,6 +79,7 @@ class Conversation(NamedTuple):
     updated_at: float
     answering: bool
     always_allow: str  # a list of names, in JSON
+    archived: bool
 
     @property
     def title_place(self) -> int:
@@ -85,6 +90,7 @@ class Conversation(NamedTuple):
         return {
             **fields_as_json(self._asdict(), names),
             "pinned": bool(self.pinned),
+            "archived": bool(self.archived),
             "answering": bool(self.answering),
             "always_allow": orjson.loads(self.always_allow),
         }
@@ -180,12 +186,16 @@ def add_message(
 
 
 def note_use(
-    tx: sqlite3.Connection, account_id: str, conversation_id: str, said: str, now_seconds: float
+    tx: sqlite3.Connection, account_id: str, conversation_id: str, said: str, now_seconds: float, *, ends: bool = False
 ) -> str | None:
-    """Store the time of the last use, and a title out of `said` if there is none; return a new title."""
+    """Store the time of the last use, and a title out of `said` if there is none; return a new title.
+
+    The use takes the conversation out of the archive, unless it is the end of an answer.
+    """
     before = TABLE.by_id(tx, account_id, conversation_id)
     title = title_of(said) if before.title is None else None
-    after = TABLE.update(tx, account_id, before.id, {"title": title or before.title, "updated_at": now_seconds})
+    columns = {"title": title or before.title, "updated_at": now_seconds, "archived": before.archived and ends}
+    after = TABLE.update(tx, account_id, before.id, columns)
     if title is not None:
         _add_title(tx, after)
     return title

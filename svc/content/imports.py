@@ -228,6 +228,7 @@ def begin_chat(
         "title": label_of(head.get("title")),
         "project_id": project and imported_id(tx, account_id, source, "project", str(project)),
         "pinned": head.get("pinned") is True,
+        "archived": head.get("archived") is True,
         "temperature": _within(head.get("temperature"), 0, 2),
         "max_output_tokens": _within(head.get("max_output_tokens"), 1, 2**31 - 1, whole=True),
         "created_at": created,

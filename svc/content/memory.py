@@ -312,5 +312,5 @@ def save(
     account_id = answer.account_id
     if history.update_answer(tx, answer, text, ended.status, ended.stored_error):
         if ended.status != history.IN_PROGRESS:
-            conversations.note_use(tx, account_id, answer.conversation_id or "", text, now_seconds)
+            conversations.note_use(tx, account_id, answer.conversation_id or "", text, now_seconds, ends=True)
         answers.update(tx, account_id, answer.id, details)

@@ -6,7 +6,7 @@ rank, conversations have the order of their list.
 
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -52,7 +52,13 @@ class _Best(NamedTuple):
 
 
 def search(
-    conn: sqlite3.Connection, account_id: str, query: str, limit: int, after: str | None, project_id: str | None
+    conn: sqlite3.Connection,
+    account_id: str,
+    query: str,
+    limit: int,
+    after: str | None,
+    project_id: str | None,
+    archived: bool | None = None,
 ) -> dict[str, Any]:
     """Return a list of the account's conversations with all words of `query`, as the API shows it.
 
@@ -84,7 +90,7 @@ def search(
     if by_term and len(by_term) == len(terms):
         with best_effort(_STEP_SECONDS):
             _rank(conn, account_id, terms, by_term, conversation_of, best)
-    page = _page(conn, account_id, limit, after, project_id, best)
+    page = _page(conn, account_id, limit, after, {"project_id": project_id, "archived": archived}, best)
     items = [{**one.as_json(), "matches": []} for one in page.items]
     shown = 0
     with best_effort(_STEP_SECONDS):
@@ -221,7 +227,7 @@ def _page(
     account_id: str,
     limit: int,
     after: str | None,
-    project_id: str | None,
+    narrowed: Mapping[str, str | int | None],
     best: dict[int, _Best],
 ) -> Page[Conversation]:
     """Return the conversations after the one with the id `after`, by rank, then in the order of the list."""
@@ -235,7 +241,7 @@ def _page(
         ranks = [rank for rank in ranks if number not in best or rank >= best[number].rank]
     items: list[Conversation] = []
     for rank in ranks:
-        of_rank = {"number": by_rank.get(rank, []), "project_id": project_id}
+        of_rank = {**narrowed, "number": by_rank.get(rank, [])}
         page = conversations.TABLE.page(conn, account_id, max(1, limit - len(items)), after, **of_rank)
         if len(items) == limit:
             return Page(items, has_more=bool(page.items))

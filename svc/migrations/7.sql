@@ -509,3 +509,8 @@ END;
 ALTER TABLE answers ADD COLUMN context_tokens INTEGER NOT NULL DEFAULT 0 -- of the prompt and text of its last call; 0: not counted
     CONSTRAINT answer_context_tokens_count CHECK (context_tokens >= 0);
 ALTER TABLE answers ADD COLUMN first_sent_message_id TEXT; -- NULL: the first message
+
+-- Archived conversations.
+ALTER TABLE conversations ADD COLUMN archived INTEGER NOT NULL DEFAULT 0 CONSTRAINT archived_bool CHECK (archived IN (0, 1));
+DROP INDEX conversations_by_use;
+CREATE INDEX conversations_by_use ON conversations (account_id, archived, pinned, updated_at, number);

@@ -31,6 +31,7 @@ CONVERSATION = json_object(
     title=nullable(string).about(example="Trains"),
     project_id=nullable(string),
     pinned=boolean.about("Whether it comes before all that are not pinned.", False),
+    archived=conversations.ARCHIVED,
     temperature=conversations.TEMPERATURE,
     max_output_tokens=conversations.MAX_OUTPUT_TOKENS,
     answering=boolean.about("Whether one of its answers is in progress.", False),
@@ -115,6 +116,11 @@ _ANSWER_MESSAGE = {
     "model": "builtin/assistant",
     "answer": _MESSAGE_ANSWER.example,
 }
+_ARCHIVED = Parameter(
+    "archived",
+    "`true`: only archived conversations. `false`: only others, which is the default without `q`.",
+    one_of("true", "false"),
+)
 _WORDS = Parameter(
     "q",
     "Only conversations that contain all of these words in their messages or title. The last word may be a prefix. "
@@ -137,15 +143,17 @@ async def create_conversation(request: Request, caller: Caller, body: Conversati
 
 @describes(
     "List the conversations",
-    parameters=[_WORDS, IN_PROJECT],
+    parameters=[_WORDS, IN_PROJECT, _ARCHIVED],
     answer=paged("A page of conversations.", "ConversationList", _FOUND_CONVERSATION, incomplete=_INCOMPLETE),
 )
 async def list_conversations(request: Request, caller: Caller) -> object:
     project_id = await project_filter(request, caller)
+    archived = _ARCHIVED.of(request) == "true" if "archived" in request.query_params else None
     if not request.query_params.get("q"):
-        return await read_page(request, conversations.TABLE.page, caller.id, project_id=project_id)
+        narrowed = {"project_id": project_id, "archived": bool(archived)}
+        return await read_page(request, conversations.TABLE.page, caller.id, **narrowed)
     limit, after, words = page_limit(request), page_after(request), _WORDS.of(request)
-    return await request.state.db.heavy_read(search.search, caller.id, words, limit, after, project_id)
+    return await request.state.db.heavy_read(search.search, caller.id, words, limit, after, project_id, archived)
 
 
 @describes("Show a conversation", answer=Answer("The conversation.", CONVERSATION))

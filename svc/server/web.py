@@ -107,7 +107,7 @@ def page_after(request: Request) -> str | None:
     return request.query_params.get("after")
 
 
-async def read_page(request: Request, query: Callable[..., T], *args: str | None, **filters: str | None) -> T:
+async def read_page(request: Request, query: Callable[..., T], *args: str | None, **filters: str | int | None) -> T:
     """Return the page that `?limit=` and `?after=` select, read by `query(conn, *args, limit, after, **filters)`."""
     return await request.state.db.read(query, *args, page_limit(request), page_after(request), **filters)
 

@@ -14,6 +14,7 @@ from tests.support.cases import each
 from tests.support.conversations import found, get, make, say
 
 FIELDS = {
+    "archived",
     "always_allow",
     "id",
     "title",
@@ -73,7 +74,7 @@ WRONG: list[tuple[str, Any]] = [
     *[("title", value) for value in ("", " \n", 5, True, ["x"], {}, "a\nb", "a\0", "x" * 201)],
     *[("temperature", value) for value in (-0.1, 2.1, "1", True)],
     *[("max_output_tokens", value) for value in (0, 1.5, 2**31, "1", True)],
-    *[("pinned", value) for value in (1, "yes", [])],
+    *[(name, value) for name in ("pinned", "archived") for value in (1, "yes", [])],
     *[("project_id", value) for value in (5, True, [], {})],
 ]
 
@@ -131,6 +132,81 @@ async def test_pinned_conversations_come_first_on_exact_pages(service: Service, 
     await service.client.patch(f"/conversations/{ids[3]}", json={"pinned": False}, headers=headers)
     listed = (await get(service, headers, "/conversations"))["data"]
     assert [item["id"] for item in listed] == [ids[6], *ids[:6]]
+
+
+async def archive(service: Service, headers: dict[str, str], conversation_id: str, *, archived: bool = True) -> Any:
+    path = f"/conversations/{conversation_id}"
+    answer = await service.client.patch(path, json={"archived": archived}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def listed(service: Service, headers: dict[str, str], **params: Any) -> list[str]:
+    return [one["title"] for one in (await get(service, headers, "/conversations", **params))["data"]]
+
+
+async def test_archived_conversation_is_out_of_the_list_and_found(service: Service, headers: dict[str, str]) -> None:
+    made = [await make(service, headers, title=f"zebra {number}") for number in range(3)]
+    changed = await archive(service, headers, made[1]["id"])
+    assert changed == {**made[1], "archived": True}, "to archive is no use"
+    others = ["zebra 2", "zebra 0"]
+    assert await listed(service, headers) == await listed(service, headers, archived="false") == others
+    assert await listed(service, headers, archived="true") == ["zebra 1"]
+    assert await get(service, headers, f"/conversations/{made[1]['id']}") == changed
+    assert await listed(service, headers, q="zebra") == ["zebra 2", "zebra 1", "zebra 0"]
+    assert await listed(service, headers, q="zebra", archived="true") == ["zebra 1"]
+    assert await listed(service, headers, q="zebra", archived="false", limit=1) == ["zebra 2"]
+    assert (await service.client.get("/conversations?archived=yes", headers=headers)).status_code == 400
+    assert await archive(service, headers, made[1]["id"], archived=False) == made[1]
+    assert await listed(service, headers) == ["zebra 2", "zebra 1", "zebra 0"]
+
+
+async def test_pages_of_archived_conversations_are_exact(service: Service, headers: dict[str, str]) -> None:
+    ids = []
+    for number in range(6):
+        service.clocks.advance(1)
+        ids.insert(0, (await make(service, headers, title=f"{number}", pinned=number == 0))["id"])
+        await archive(service, headers, ids[0], archived=number % 2 == 0)
+    page = await get(service, headers, "/conversations", archived="true", limit=2)
+    assert ([one["title"] for one in page["data"]], page["has_more"]) == (["0", "4"], True)
+    rest = await get(service, headers, "/conversations", archived="true", limit=2, after=page["data"][-1]["id"])
+    assert ([one["title"] for one in rest["data"]], rest["has_more"]) == (["2"], False)
+
+
+async def test_question_takes_a_conversation_out_of_the_archive(service: Service, headers: dict[str, str]) -> None:
+    made = await make(service, headers, title="kept")
+    path = f"/conversations/{made['id']}"
+    await archive(service, headers, made["id"])
+    await say(service, headers, made["id"], "hello")
+    assert (await get(service, headers, path))["archived"] is False
+    await archive(service, headers, made["id"])
+    chat = {"model": "builtin/echo", "messages": [{"role": "user", "content": "hi"}]}
+    asked = {**headers, "x-service-conversation": made["id"]}
+    assert (await service.client.post("/v1/chat/completions", json=chat, headers=asked)).status_code == 200
+    assert (await get(service, headers, path))["archived"] is False
+
+
+async def test_end_of_an_answer_leaves_its_conversation_archived(service: Service, headers: dict[str, str]) -> None:
+    chat = {
+        "model": "builtin/script",
+        "stream": True,
+        "messages": [{"role": "user", "content": "say begun\nwait 300\nsay done"}],
+    }
+    async with service.client.stream("POST", "/v1/chat/completions", json=chat, headers=headers) as answer:
+        conversation_id = answer.headers["x-service-conversation"]
+        await archive(service, headers, conversation_id)
+        async for _ in answer.aiter_lines():
+            pass
+    found = await get(service, headers, f"/conversations/{conversation_id}")
+    assert (found["archived"], found["answering"]) == (True, False)
+
+
+async def test_memory_recalls_archived_conversations(service: Service, headers: dict[str, str]) -> None:
+    made = await make(service, headers, title="pets")
+    await say(service, headers, made["id"], "My zebra is called Zora.")
+    await archive(service, headers, made["id"])
+    found = await get(service, headers, "/user/memory", q="What is my zebra called?")
+    assert [one["conversation_id"] for one in found["data"]] == [made["id"]]
 
 
 async def test_search_finds_all_words_in_messages_or_title(service: Service, headers: dict[str, str]) -> None:

@@ -1,14 +1,27 @@
 // The list of conversations: pinned ones first, then the latest, with search, projects, and their actions.
-import { effect, signal, useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { api } from "./api.js";
 import { Failed, Loading, Menu, toast } from "./components.js";
-import { keepDraft } from "./drafts.js";
+import {
+  archive,
+  changed,
+  deleted,
+  ended,
+  isArchive,
+  list,
+  moveTo,
+  pin,
+  projectId,
+  removeLater,
+  rename,
+  search,
+} from "./conversation-list.js";
 import { html } from "./html.js";
 import { Lazy } from "./lazy.js";
 import { limits } from "./limits.js";
-import { go, link, route } from "./router.js";
-import { settings as account, pagedList, projects, remembered } from "./state.js";
+import { link, route } from "./router.js";
+import { settings as account, projects } from "./state.js";
 import { texts } from "./texts.js";
 
 const t = texts.conversations;
@@ -22,127 +35,12 @@ const opened = signal(/** @type {Api.Conversation} */ (null));
 const settings = () => import("./chat-settings.js"); // loaded when they are first used
 /** The conversation that is being shared, or null. */
 const sharing = signal(/** @type {Api.Conversation} */ (null));
-
-export const search = signal("");
-/** The conversation that was last renamed or moved here. */
-export const changed = signal(/** @type {Api.Conversation} */ (null));
-const projectId = signal("");
-// Ids that are hidden before and after their deletion
-const deleted = remembered("deleted", [], sessionStorage);
-const list = pagedList((after) =>
-  api.conversations.list({
-    q: search.peek().trim().slice(0, 500),
-    project_id: projectId.peek(),
-    limit: 40,
-    after,
-  }),
-);
-
-/** Move a new or used conversation to the top of the list. */
-export function used(conversation) {
-  if (search.peek() || (projectId.peek() && projectId.peek() !== conversation.project_id)) return;
-  const rest = (list.items.peek() ?? []).filter(({ id }) => id !== conversation.id);
-  const above = conversation.pinned ? 0 : rest.filter(({ pinned }) => pinned).length;
-  list.items.value = rest.toSpliced(above, 0, conversation);
-}
-
-const ended = (conversation) => !conversation.answering && list.put(conversation);
-
-/** Remove a conversation that was not used. */
-export const unused = (id) => list.drop(id);
-
-/** Reload the list if it is shown. */
-export function listAgain() {
-  if (list.items.peek()) list.reload();
-}
+const selecting = signal(false);
 
 export const focusSearch = () => document.getElementById("conversation-search")?.focus();
 
 /** A text of a search's `matches`, with the found words in <mark> elements. */
 const marked = ({ parts }) => parts.map(({ text, found }) => (found ? html`<mark>${text}</mark>` : text));
-
-async function change(conversation, changes) {
-  try {
-    changed.value = await api.conversations.change(conversation.id, changes);
-    list.put(changed.value);
-  } catch (error) {
-    toast(error.message, { kind: "bad" });
-  }
-}
-
-function rename(conversation, title) {
-  if (!title.trim() || title === conversation.title) return;
-  change(conversation, { title: title.trim().slice(0, limits.conversation.title.maxlength) });
-}
-
-const moveTo = (conversation, project_id) => change(conversation, { project_id });
-
-async function pin(conversation, pinned) {
-  await change(conversation, { pinned });
-  list.reload();
-}
-
-const hide = (id) => {
-  deleted.value = [...deleted.peek(), id];
-};
-const unhide = (id) => {
-  deleted.value = deleted.peek().filter((one) => one !== id);
-};
-
-const pending = new Set(); // ids of deletions that can be undone
-let leaving = false;
-addEventListener("pageshow", () => {
-  leaving = false;
-});
-addEventListener("pagehide", () => {
-  leaving = true;
-  for (const id of pending) deleteNow(id);
-});
-
-async function deleteNow(id) {
-  pending.delete(id);
-  try {
-    await api.conversations.remove(id, { keepalive: true }); // continues after the page is closed
-  } catch (error) {
-    if (leaving) return; // this page is closing; the next one sees the result
-    if (error.status !== 404) {
-      unhide(id);
-      toast(error.message, { kind: "bad" });
-      return;
-    }
-  }
-  keepDraft(id, "");
-  list.drop(id);
-}
-
-/** Hide a conversation at once, and delete it when the undo period is over. */
-function removeLater({ id, title }) {
-  hide(id);
-  pending.add(id);
-  const isOpen = (shownId) => route.peek().name === "chat" && route.peek().path[0] === shownId;
-  const wasOpen = isOpen(id);
-  if (wasOpen) go(link("chat"));
-  toast(t.deleted(title ?? t.untitled), {
-    action: {
-      label: texts.common.undo,
-      onSelect() {
-        pending.delete(id);
-        unhide(id);
-        if (wasOpen && isOpen(undefined)) go(link("chat", id));
-      },
-    },
-    onGone() {
-      if (pending.has(id)) deleteNow(id);
-    },
-  });
-}
-
-// Deletions of the previous page: the list may still contain them, and offline they never reached the
-// service.
-const left = new Set(deleted.peek());
-effect(() => {
-  for (const { id } of list.items.value ?? []) if (left.delete(id)) deleteNow(id);
-});
 
 function groupOf(conversation, now) {
   if (conversation.pinned) return t.pinned;
@@ -166,16 +64,25 @@ export function Conversations({ onChoose }) {
     clearTimeout(timer.current);
     timer.current = setTimeout(list.reload, text ? SEARCH_AFTER_MS : 0);
   };
+  const show = (id, archived) => () => {
+    [projectId.value, isArchive.value] = [id, archived];
+    list.reload();
+  };
   const choices = [["", t.all], ...(projects.data.value ?? []).map(({ id, name }) => [id, name])].map(
     ([id, label]) => ({
       label,
-      checked: projectId.value === id,
-      onSelect() {
-        projectId.value = id;
-        list.reload();
-      },
+      checked: projectId.value === id && !isArchive.value,
+      onSelect: show(id, false),
     }),
   );
+  choices.push({ label: t.archive, checked: isArchive.value, onSelect: show("", true) });
+  const select = {
+    label: t.select,
+    icon: "check",
+    onSelect() {
+      selecting.value = true;
+    },
+  };
   const onKey = (event) => {
     if (event.key === "Escape") {
       look("");
@@ -200,17 +107,25 @@ export function Conversations({ onChoose }) {
         onInput=${(event) => look(event.currentTarget.value)}
         onKeyDown=${onKey}
       />
-      ${
-        choices.length > 1 &&
-        html`<${Menu}
-          label=${t.byProject}
-          icon="folder"
-          items=${choices}
-          class=${projectId.value ? "menu-on" : ""}
-        />`
-      }
+      <${Menu}
+        label=${t.filter}
+        icon="folder"
+        items=${[...choices, shown()?.length > 0 && select]}
+        class=${projectId.value || isArchive.value ? "menu-on" : ""}
+      />
     </div>
-    <${Entries} onChoose=${onChoose} />
+    ${
+      selecting.value
+        ? html`<${Lazy}
+          name="selection"
+          from=${() => import("./selection.js")}
+          items=${shown()}
+          onEnd=${() => {
+            selecting.value = false;
+          }}
+        />`
+        : html`<${Entries} onChoose=${onChoose} />`
+    }
     ${
       opened.value &&
       html`<${Lazy} name="chat-settings" from=${settings} opened=${opened} onSaved=${(conversation) => {
@@ -252,7 +167,7 @@ function Entries({ onChoose }) {
   if (!items) return error ? html`<${Failed} error=${error} retry=${list.reload} />` : html`<${Loading} />`;
   if (!items.length && !error) {
     return html`<p class="quiet conversations-none" role="status">
-      ${search.value || projectId.value ? t.nothingFound : t.none}
+      ${search.value || projectId.value || isArchive.value ? t.nothingFound : t.none}
     </p>`;
   }
   const nearEnd = () => {
@@ -346,7 +261,12 @@ function Entry({ item, onChoose }) {
       .slice(0, 8)
       .map(({ id, name }) => ({ label: t.moveTo(name), icon: "folder", onSelect: () => moveTo(item, id) })),
     item.project_id && { label: t.takeOut, icon: "folder", onSelect: () => moveTo(item, null) },
-    { label: texts.common.delete, icon: "trash", danger: true, onSelect: () => removeLater(item) },
+    {
+      label: item.archived ? t.unarchive : t.toArchive,
+      icon: "archive",
+      onSelect: () => archive([item], !item.archived),
+    },
+    { label: texts.common.delete, icon: "trash", danger: true, onSelect: () => removeLater([item]) },
   ];
   const inTitle = item.matches?.find(({ message_id: id }) => id === null),
     inMessage = item.matches?.find(({ message_id: id }) => id);
@@ -365,6 +285,7 @@ function Entry({ item, onChoose }) {
     >
       ${item.answering && html`<span class="answering" role="img" aria-label=${t.answering}></span>`}
       <span dir="auto">${inTitle ? marked(inTitle) : title}</span>
+      ${item.archived && !isArchive.value && html` <span class="badge">${t.isArchived}</span>`}
       ${inMessage && html`<span class="snippet">${marked(inMessage)}</span>`}
     </a>
     <${Menu} label=${t.actions(title)} items=${actions} />

@@ -2,7 +2,7 @@
 // words are highlighted.
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { search } from "./conversations.js";
+import { search } from "./conversation-list.js";
 
 const MARKED_EVERY_MS = 300;
 const AT_END_PX = 60;

@@ -3,7 +3,7 @@
 import { batch, effect, signal } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
 import { hasParts } from "./content.js";
-import { changed, listAgain, unused, used } from "./conversations.js";
+import { changed, listAgain, unused, used } from "./conversation-list.js";
 import { draftOf, keepDraft, putDraft, queueOf } from "./drafts.js";
 import {
   inChatFormat,

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { api } from "../api.js";
 import { Button, Failed, Loading, Notice, placeBeside, Switch, toast } from "../components.js";
 import { cost } from "../format.js";
-import { changed } from "../conversations.js";
+import { changed } from "../conversation-list.js";
 import { html } from "../html.js";
 import { link } from "../router.js";
 import { chooseTools, chosenTools, tools } from "../tools.js";

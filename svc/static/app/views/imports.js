@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { api } from "../api.js";
 import { Button, confirm, Failed, Notice, Page, Progress, toast } from "../components.js";
-import { listAgain } from "../conversations.js";
+import { listAgain } from "../conversation-list.js";
 import { bytes } from "../format.js";
 import { html } from "../html.js";
 import { usePolling } from "../polling.js";

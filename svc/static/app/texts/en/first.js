@@ -9,6 +9,8 @@ const versionTexts = (what) => ({
   shown: (n, all) => `Version ${n} of ${all}`,
 });
 
+const some = (title, n) => (n > 1 ? count(n, "conversation", "conversations") : `“${title}”`);
+
 export const texts = {
   name: "svc",
   /** Names of the views in navigation and page titles. */
@@ -85,6 +87,7 @@ export const texts = {
       ["Focus the message box", "Shift+Esc"],
       ["Send message", "Enter"],
       ["New line", "Shift+Enter"],
+      ["Insert a saved prompt", "/"],
       ["Stop generating", "Esc"],
       ["Copy last answer", "Ctrl+Shift+C"],
       ["Edit last message", "↑"],
@@ -94,7 +97,9 @@ export const texts = {
   conversations: {
     title: "Conversations",
     search: "Search",
-    byProject: "Filter by project",
+    filter: "Filter and select",
+    archive: "Archived",
+    select: "Select conversations",
     all: "All conversations",
     today: "Today",
     yesterday: "Yesterday",
@@ -120,7 +125,12 @@ export const texts = {
     share: "Share",
     moveTo: (name) => `Move to ${name}`,
     takeOut: "Remove from project",
-    deleted: (title) => `Deleted “${title}”`,
+    deleted: (title, n) => `Deleted ${some(title, n)}`,
+    toArchive: "Archive",
+    unarchive: "Take out of the archive",
+    isArchived: "Archived",
+    archived: (title, n) => `Archived ${some(title, n)}`,
+    unarchived: (title, n) => `Took ${some(title, n)} out of the archive`,
   },
   chat: {
     untitled: "New chat",
