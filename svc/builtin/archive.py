@@ -20,6 +20,10 @@ class Broken(Exception):
     """An archive is damaged, or too large when it is unpacked."""
 
 
+class NoText(Exception):
+    """A file has no text that can be read: an error code, and a message for its owner."""
+
+
 class TextPage(NamedTuple):
     """The text of a page or a slide, with its number from 1, or of a file without pages (None)."""
 
@@ -35,12 +39,17 @@ class Archive:
             self._zip = zipfile.ZipFile(io.BytesIO(content))
         except (zipfile.BadZipFile, ValueError, OSError) as error:
             raise Broken from error
-        self.names = frozenset(self._zip.namelist()[:_MOST_MEMBERS])
+        members = self._zip.infolist()[:_MOST_MEMBERS]
+        if any(member.flag_bits & 1 for member in members):
+            raise is_protected()
+        # Some programs for Windows write backslashes.
+        self._members = {member.filename.replace("\\", "/"): member for member in members}
+        self.names = self._members.keys()
         self._left = _MEMBER_BYTES * 2
 
     def read(self, name: str) -> bytes:
         try:
-            with self._zip.open(name) as member:
+            with self._zip.open(self._members[name]) as member:
                 content = member.read(min(_MEMBER_BYTES, self._left) + 1)
         except (zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError, OSError, EOFError) as error:
             raise Broken from error
@@ -81,7 +90,7 @@ class Archive:
             raise Broken from error
 
     def related(self, name: str) -> dict[str, tuple[str, str]]:
-        """Return the members to which a member of an Office file refers: by id, their kind and their name."""
+        """Return the members to which a member of an Office file, or the file ("") refers: by id, kind and name."""
         folder, base = posixpath.split(name)
         rels = f"{folder}/_rels/{base}.rels".lstrip("/")
         found: dict[str, tuple[str, str]] = {}
@@ -92,6 +101,10 @@ class Archive:
                 if path in self.names:
                     found[one.get("Id", "")] = (one.get("Type", "").rpartition("/")[2], path)
         return found
+
+
+def is_protected() -> NoText:
+    return NoText("no_text", "This file is protected by a password. Remove the password first.")
 
 
 def _local(name: str) -> str:

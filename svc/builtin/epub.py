@@ -38,6 +38,9 @@ def epub(content: bytes) -> list[TextPage] | None:
 # --- HTML
 
 
+_ROW = "\r"  # the beginning of a row of a table, until the end
+
+
 class _Text(HTMLParser):
     """Collects the visible text of HTML, a line for each block."""
 
@@ -50,7 +53,7 @@ class _Text(HTMLParser):
         self._hidden += tag in _HIDDEN
         self._pre += tag == "pre"
         if tag in _BLOCKS:
-            self.parts.append("\n\n" if tag == "p" else "\n")
+            self.parts.append({"p": "\n\n", "tr": f"\n{_ROW}"}.get(tag, "\n"))
         if tag[0] == "h" and tag[1:].isdigit():
             self.parts.append(f"{'#' * int(tag[1:2])} ")
         elif tag in ("td", "th"):
@@ -77,5 +80,7 @@ def html_text(html: str) -> str:
     parser = _Text()
     parser.feed(html)
     parser.close()
-    lines = [line.strip(" ") for line in "".join(parser.parts).split("\n")]
+    # Many programs put a paragraph into each cell of a table. Its cells stay in one line.
+    text = re.sub(r"\t\s+", "\t", re.sub(r"(\S)[ \n]+\t", r"\1\t", "".join(parser.parts))).replace(_ROW, "")
+    lines = [line.strip(" ") for line in text.split("\n")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(line.strip("\t") for line in lines)).strip()

@@ -1,11 +1,13 @@
 """The texts of DOCX, PPTX and XLSX files."""
 
+import email
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from xml.etree import ElementTree
 
 from svc.builtin.archive import Archive, TextPage
+from svc.builtin.epub import html_text
 
 _DATE = re.compile(r"[ymdhs]", re.IGNORECASE)
 _NO_DATE = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]')
@@ -43,16 +45,52 @@ class _Notes:
 
 def docx(content: bytes) -> list[TextPage] | None:
     archive = Archive(content)
-    name = _main(archive, "word/document.xml", "word/document2.xml")
-    if name is None:
+    name, root = _main(archive, "document")
+    if root is None:
         return None
     notes = _Notes(archive, name)
-    text = _word_text(archive.xml(name), notes)
+    text = _word_text(root, notes)
+    related = archive.related(name)
+    for chunk in root.iter("altChunk"):
+        if (part := related.get(chunk.get("id", ""))) is not None:
+            text += f"\n\n{_web_page(archive.read(part[1]))}"
+    text += "".join(f"\n\n{drawn}" for drawn in _drawn(archive, name))
     return [TextPage(None, "\n".join([text, *notes.left.values()]))]
 
 
-def _main(archive: Archive, *names: str) -> str | None:
-    return next((name for name in names if name in archive.names), None)
+_MAIN = {"document": "word/document.xml", "presentation": "ppt/presentation.xml", "workbook": "xl/workbook.xml"}
+
+
+def _main(archive: Archive, tag: str) -> tuple[str, ElementTree.Element | None]:
+    """Return the main member and its tree, or None if that is another kind of file."""
+    name = next((path for kind, path in archive.related("").values() if kind == "officeDocument"), _MAIN[tag])
+    root = archive.xml(name) if name in archive.names else None
+    return name, root if root is not None and root.tag == tag else None
+
+
+def _web_page(content: bytes) -> str:
+    """Return the text of HTML, or of a page with its pictures (MHT), which some programs put into a document."""
+    if content.lstrip().startswith(b"<"):
+        return html_text(content.decode("utf-8", "replace"))
+    for part in email.message_from_bytes(content).walk():
+        if part.get_content_type() == "text/html" and isinstance(body := part.get_payload(decode=True), bytes):
+            return html_text(body.decode("utf-8", "replace"))
+    return ""
+
+
+def _drawn(archive: Archive, name: str) -> Iterator[str]:
+    """Yield the texts of charts and diagrams of a member, and of the drawings of a sheet."""
+    for kind, path in sorted(archive.related(name).values()):
+        if kind in ("drawing", "diagramData"):
+            yield "\n".join(filter(str.strip, _paragraphs(archive.xml(path))))
+        if kind == "drawing":
+            yield from _drawn(archive, path)
+        if kind == "chart":
+            chart = archive.xml(path)
+            yield "\n".join(filter(str.strip, _paragraphs(chart)))
+            for cache in chart.iter():
+                if cache.tag in ("strCache", "numCache", "multiLvlStrCache"):
+                    yield "\t".join(point.findtext("v") or "" for point in cache.iter("pt"))
 
 
 def _word_text(root: ElementTree.Element, notes: _Notes | None = None) -> str:
@@ -96,11 +134,11 @@ def _word_runs(element: ElementTree.Element) -> Iterator[str]:
 
 def pptx(content: bytes) -> list[TextPage] | None:
     archive = Archive(content)
-    name = _main(archive, "ppt/presentation.xml")
-    if name is None:
+    name, root = _main(archive, "presentation")
+    if root is None:
         return None
     related = archive.related(name)
-    slides = [related.get(one.get("id", "")) for one in archive.xml(name).iter("sldId")]
+    slides = [related.get(one.get("id", "")) for one in root.iter("sldId")]
     pages = []
     for number, path in enumerate((found[1] for found in slides if found), 1):
         texts = [_slide_text(archive.xml(path))]
@@ -109,8 +147,7 @@ def pptx(content: bytes) -> list[TextPage] | None:
                 texts.append(_slide_text(archive.xml(note)))
             elif kind == "comments":
                 texts += [f"Comment: {text}" for text in _comments(archive.xml(note))]
-            elif kind == "diagramData":
-                texts += _paragraphs(archive.xml(note))
+        texts += _drawn(archive, path)
         pages.append(TextPage(number, "\n\n".join(text for text in texts if text.strip())))
     return pages
 
@@ -151,10 +188,10 @@ _IN_THREAD = "[Threaded comment]"  # what older programs show in the place of a 
 
 def xlsx(content: bytes) -> list[TextPage] | None:
     archive = Archive(content)
-    name = _main(archive, "xl/workbook.xml")
-    if name is None:
+    name, book = _main(archive, "workbook")
+    if book is None:
         return None
-    book, related = archive.xml(name), archive.related(name)
+    related = archive.related(name)
     kinds = dict(related.values())
     strings: list[str] = []
     if "sharedStrings" in kinds:
@@ -174,7 +211,7 @@ def xlsx(content: bytes) -> list[TextPage] | None:
             if kind in ("comments", "threadedComment"):
                 texts = (" ".join("".join(one.itertext()).split()) for one in archive.xml(path).iter("text"))
                 lines += [f"Comment: {text}" for text in texts if text and not text.startswith(_IN_THREAD)]
-        parts.append("\n".join(lines))
+        parts.append("\n".join([*lines, *filter(str.strip, _drawn(archive, found[1]))]))
     return [TextPage(None, "\n\n".join(parts))]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
-from svc.builtin.archive import Archive, TextPage
+from svc.builtin.archive import Archive, TextPage, is_protected
 
 _MOST_COPIES = 100  # of a repeated row or cell: a file may claim a million
 _LEFT_OUT = ("tracked-changes", "forms", "sequence-decls", "shapes", "settings")
@@ -14,6 +14,8 @@ def open_document(content: bytes) -> list[TextPage] | None:
     archive = Archive(content)
     if "content.xml" not in archive.names or "META-INF/container.xml" in archive.names:
         return None
+    if "META-INF/manifest.xml" in archive.names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
+        raise is_protected()
     body = archive.xml("content.xml").find("body")
     if body is None:
         return [TextPage(None, "")]
@@ -46,7 +48,7 @@ def _add_text(element: ElementTree.Element, lines: list[str]) -> None:
             lines += [f"# {title}"] if (title := " ".join(_text_of(child).split())) else []
         elif child.tag not in _LEFT_OUT:
             if child.tag == "table" and element.tag == "spreadsheet":
-                lines += ["", f"# {child.get('name', '')}"]
+                lines += [*([""] if lines else []), f"# {child.get('name', '')}"]
             _add_text(child, lines)
 
 

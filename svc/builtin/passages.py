@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from svc.builtin.archive import Broken, TextPage
+from svc.builtin.archive import Broken, NoText, TextPage, is_protected
 from svc.builtin.epub import epub, html_text
 from svc.builtin.office import docx, pptx, xlsx
 from svc.builtin.open_document import open_document
@@ -32,11 +32,11 @@ _HEADING = re.compile(r"#{1,6} \S")
 _SENTENCE = re.compile(r"(?<=[.!?;] )|(?<=[\u3002\uff01\uff1f])")
 _HTML = re.compile(r"(?i)\s*(?:<\?xml[^>]*>\s*)?(?:<!--.{0,1000}?-->\s*)?<(?:!doctype html|html)\b", re.DOTALL)
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_PDF_HEAD_BYTES = 1_024  # other readers accept as much before the head
+_OLE = b"\xd0\xcf\x11\xe0"  # files of Office before 2007, and protected ones of today
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_EMPTY_LINES = re.compile(r"\n\s*\n\s*\n")  # of empty paragraphs
 _DIGITS = re.compile(r"\d+")
-
-
-class NoText(Exception):
-    """A file has no text that can be read: an error code, and a message for its owner."""
 
 
 class _Passage(NamedTuple):
@@ -50,13 +50,15 @@ def pages_of(content: bytes, name: str, content_type: str) -> list[TextPage]:
     """Return the pages of a file: their numbers, or None, and their texts. Raises NoText, Broken."""
     if not content:
         raise NoText("no_text", "This file is empty.")
-    if content.startswith(b"%PDF-"):
-        return _pages_of_pdf(content)
+    if (start := content.find(b"%PDF-", 0, _PDF_HEAD_BYTES)) >= 0:
+        return _pages_of_pdf(content[start:])
     if content.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         for reader in (docx, pptx, xlsx, epub, open_document):
             if (pages := reader(content)) is not None:
-                return pages
-    if content.startswith((b"PK", b"\xd0\xcf\x11\xe0", b"{\\rtf")):
+                return [page._replace(text=_EMPTY_LINES.sub("\n\n", page.text).strip("\n")) for page in pages]
+    if content.startswith(_OLE) and _ENCRYPTED in content:
+        raise is_protected()
+    if content.startswith((b"PK", _OLE, b"{\\rtf")):
         raise _unsupported(content_type)
     text = ""
     for encoding, errors in encodings_of(content_type, content[:1_024]):
@@ -92,6 +94,7 @@ def _pages_of_pdf(content: bytes) -> list[TextPage]:
             break
         try:
             text, left_out = text_of_page(page)
+            text = "\n".join([text, *_comments(page)])
         except MemoryError:
             raise
         except Exception:  # a broken page
@@ -104,6 +107,16 @@ def _pages_of_pdf(content: bytes) -> list[TextPage]:
     if unmapped and not any(page.text.strip() for page in pages):
         raise NoText("no_text", "The fonts of this PDF do not say which characters they show.")
     return pages
+
+
+def _comments(page: Any) -> Iterator[str]:
+    """Yield the comments on a page of a PDF. Links and form fields have none."""
+    annotations = page.get("/Annots")
+    for annotation in annotations.get_object() if annotations is not None else ():
+        found = annotation.get_object()
+        text = " ".join(str(found.get("/Contents") or "").split())
+        if text and found.get("/Subtype") not in ("/Link", "/Widget", "/Popup"):
+            yield f"Comment: {text}"
 
 
 def _without_running_heads(pages: list[TextPage]) -> list[TextPage]:
@@ -167,6 +180,8 @@ def write_passages(file: Any, order: dict[str, Any]) -> dict[str, Any]:
     pages = pages_of(file.read(), order["name"], order["content_type"])
     if not any(page.text.strip() for page in pages):
         raise NoText("no_text", "No text was found in this file. If it is a scan, use its pages as images.")
+    # A hyphen that only shows where a word may be cut hides the word from searches.
+    pages = [page._replace(text=page.text.replace("\u00ad", "")) for page in pages]
     text_bytes = sum(len(page.text.encode("utf-8", "replace")) for page in pages)
     if text_bytes > TEXT_BYTES:
         raise NoText("PAYLOAD_TOO_LARGE", f"This file has over {TEXT_BYTES} bytes of text.")

@@ -1,9 +1,12 @@
 """Hostile and damaged archives."""
 
+from collections.abc import Callable
+
 import pytest
 
 from svc.builtin.archive import Broken
-from svc.builtin.office import docx
+from svc.builtin.office import docx, pptx, xlsx
+from svc.builtin.open_document import open_document
 from tests.support.cases import each
 from tests.support.office_files import zipped
 
@@ -25,3 +28,15 @@ def test_hostile_archive_is_broken(kind: str) -> None:
 def test_damaged_archive_is_broken(content: bytes) -> None:
     with pytest.raises(Broken):
         docx(content)
+
+
+@each("reader", [docx, pptx, xlsx, open_document])
+def test_deep_nesting_within_the_limit_is_read(reader: Callable[[bytes], object]) -> None:
+    def nested(root: str, tag: str) -> str:
+        return f"<{root}><body>{f'<{tag}>' * 490}{f'</{tag}>' * 490}</body></{root}>"
+
+    names = {docx: "word/document.xml", pptx: "ppt/presentation.xml", xlsx: "xl/workbook.xml"}
+    roots = {docx: "document", pptx: "presentation", xlsx: "workbook"}
+    for tag in ("p", "r", "tc", "list", "note"):
+        name, root = names.get(reader, "content.xml"), roots.get(reader, "document")
+        assert reader(zipped({name: nested(root, tag)})) is not None

@@ -22,6 +22,11 @@ def test_epub_has_its_chapters_in_reading_order() -> None:
     assert page.text == "# One\n\nfirst\n\nsecond"
 
 
+def test_cells_of_a_row_are_in_one_line_also_with_paragraphs_in_them() -> None:
+    rows = "<tr><td><p>a</p></td>\n<td>\n<p>b</p></td></tr>\n<tr><th>c</th> <td><p>d</p><p>e</p></td></tr>"
+    assert html_text(f"<p>first</p><table>{rows}</table><p>last</p>") == "first\n\na\tb\n\nc\td\n\ne\n\nlast"
+
+
 def test_html_has_no_scripts_and_keeps_preformatted_lines() -> None:
     html = "<html><head><style>x</style></head><body><script>y</script><p>a\n b</p><pre>c\n d</pre></body>"
     assert html_text(html) == "a b\n\nc\nd"
