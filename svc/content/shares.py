@@ -55,10 +55,9 @@ def frozen(conn: sqlite3.Connection, account_id: str, conversation_id: str, mess
     last, number, size = history.last_of(conn, account_id, conversation_id, message_id), 0, 0
     while number < last and size <= _MOST_BYTES:
         messages = history.messages_after(conn, account_id, conversation_id, number, current=True)
-        details = answers.by_message(conn, account_id, [message.id for message in messages])
         number, size = messages[-1].number, size + sum(len(message.content.encode()) for message in messages)
         shown = [one for one in messages if one.number <= last and one.role != "system"]
-        copy += [_shared(one, details.get(one.id)) for one in shown if one.status != history.IN_PROGRESS]
+        copy += [_shared(conn, one) for one in shown if one.status != history.IN_PROGRESS]
     made = [name for message in copy for name in message.get("pictures", ())]
     pictures = [row["id"] for row in _pictures(conn, account_id, made)]
     for message in copy:
@@ -80,10 +79,11 @@ def _pictures(conn: sqlite3.Connection, account_id: str, ids: list[str]) -> list
     return conn.execute(query, (account_id, orjson.dumps(ids).decode(), _MOST_PICTURES)).fetchall()
 
 
-def _shared(message: Message, answer: dict[str, Any] | None) -> dict[str, Any]:
+def _shared(conn: sqlite3.Connection, message: Message) -> dict[str, Any]:
     found = {"role": message.role, "content": message.content, "created_at": timestamp(message.created_at)}
     if message.role != "assistant":
         return found
+    answer = answers.by_message(conn, message.account_id, [message.id]).get(message.id)
     results = [step.get("tool_result") or {} for step in answer["steps"]] if answer else []
     made = [result["result"].get("id") for result in results if isinstance(result.get("result"), dict)]
     pictures = [one for one in made if isinstance(one, str) and one.startswith("art_")]
@@ -145,9 +145,10 @@ def _hash(token: str) -> bytes:
 
 
 def by_token(conn: sqlite3.Connection, token: str, now_seconds: float) -> sqlite3.Row:
-    """Return the share of a link, with the group of its account. Raises ApiError `not_found`, also for expired ones."""
+    """Return the share of a link, without messages. Raises ApiError `not_found`, also for expired ones."""
     query = """
-        SELECT shares.*, group_name FROM shares JOIN accounts ON accounts.id = account_id
+        SELECT shares.id, account_id, title, shares.created_at, expires_at, group_name
+        FROM shares JOIN accounts ON accounts.id = account_id
         WHERE token_hash = ? AND (expires_at IS NULL OR expires_at > ?) AND deleting_at IS NULL AND suspended_at IS NULL
     """
     row: sqlite3.Row | None = conn.execute(query, (_hash(token), now_seconds)).fetchone()
@@ -160,12 +161,13 @@ def gone() -> ApiError:
     return ApiError("not_found", "There is no such share. Its link may have expired, or its owner has ended it.")
 
 
-def as_read(share: sqlite3.Row) -> dict[str, Any]:
-    """Return what everybody may read of a share."""
-    return {
-        **fields_as_json(dict(share), "title created_at expires_at"),
-        "messages": orjson.Fragment(share["messages"]),
-    }
+def as_read(conn: sqlite3.Connection, share: sqlite3.Row) -> dict[str, Any]:
+    """Return what everybody may read of a share. Raises ApiError `not_found` if it was just deleted."""
+    query = "SELECT messages FROM shares WHERE account_id = ? AND id = ?"
+    row = conn.execute(query, (share["account_id"], share["id"])).fetchone()
+    if row is None:
+        raise gone()
+    return {**fields_as_json(dict(share), "title created_at expires_at"), "messages": orjson.Fragment(row["messages"])}
 
 
 def picture(conn: sqlite3.Connection, share: sqlite3.Row, artifact_id: str) -> sqlite3.Row:

@@ -126,7 +126,7 @@ async def _share_of(state: State, token: str) -> sqlite3.Row:
 )
 async def get_shared(request: Request, token: str) -> Response:
     share = await _share_of(request.state, token)
-    return reply(shares.as_read(share), headers=_NO_INDEX)
+    return reply(await request.state.db.read(shares.as_read, share), headers=_NO_INDEX)
 
 
 @describes(

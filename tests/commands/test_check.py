@@ -100,6 +100,24 @@ def test_check_finds_a_broken_ledger_and_an_orphan(database: Path, capsys: pytes
     assert "the balance is 11000000 micros, its ledger adds up to 10000000" in broken
 
 
+def test_check_finds_a_share_without_its_picture(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    owner = account_id(database)
+    conversation = "INSERT INTO conversations (id, account_id, created_at, updated_at) VALUES ('c', ?, 1, 1)"
+    share = """
+        INSERT INTO shares (id, account_id, conversation_id, token_hash, messages, created_at)
+        VALUES ('s', ?, 'c', zeroblob(32), '[]', 1)
+    """
+    with command_connection(database) as tx:
+        for statement in (conversation, share):
+            tx.execute(statement, (owner,))
+    assert cli.main(["check"]) == 0
+    without_triggers(
+        database, f"INSERT INTO share_pictures VALUES ('{owner}', 's', 'art_1', 'content_gone', 'image/png', 1)"
+    )
+    [orphan] = findings(capsys)
+    assert orphan.startswith("table share_pictures") and "it refers to a missing row" in orphan
+
+
 def test_check_finds_a_row_that_breaks_a_constraint(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     without_triggers(database, "PRAGMA ignore_check_constraints = ON", "UPDATE wallets SET balance_micros = -5")
     assert any("CHECK constraint failed" in line for line in findings(capsys))

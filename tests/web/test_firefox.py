@@ -47,3 +47,29 @@ async def test_firefox_signs_up_chats_stops_and_keeps_settings(server: RunningSe
             await page.resize(width, 900)
             assert await page.run("() => document.documentElement.scrollWidth <= innerWidth") is True
         assert page.errors == []
+
+
+async def test_firefox_shares_a_conversation_and_reads_it(server: RunningServer, tmp_path: Path) -> None:
+    async with firefox(tmp_path) as page:
+        await page.resize(1440, 900)
+        await page.open(server.base_url)
+        await page.type("Email", new_email())
+        await page.type("Password", PASSWORD)
+        await page.click("button", "Create account")
+        await page.sees("What can I help with?")
+        await page.type("Message", "What is 12 * (3 + 4)?")
+        await page.click("button", "Send")
+        await page.until("() => document.querySelector('.said-assistant:not(.live) .facts') !== null")
+        await page.run("() => document.querySelector('.conversation [aria-haspopup]').click()")
+        await page.click("button", "Share")
+        await page.click("button", "Create link")
+        await page.until(
+            "() => document.querySelector('dialog input[readonly]')?.value.includes('/#/shared/') === true"
+        )
+        link = await page.run("() => document.querySelector('dialog input[readonly]').value")
+        await page.run("() => { localStorage.clear(); }")
+        await page.open(link)
+        await page.reload()
+        await page.until("() => document.querySelector('.shared .said-assistant')?.textContent.includes('84') === true")
+        await page.sees("Sign in to continue")
+        assert page.errors == []
