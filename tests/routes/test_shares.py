@@ -12,6 +12,7 @@ from svc.auth import accounts
 from svc.config import Config
 from svc.content import answers, artifact_contents, history
 from svc.content.answers import AnswerDetails
+from svc.deletion.slices import begin_deletion
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.answers import assert_error
 from tests.support.cases import each
@@ -284,6 +285,29 @@ async def test_links_of_a_suspended_account_do_not_work(service: Service) -> Non
     for at, status in ((1.0, 404), (None, 200)):
         await service.state["db"].write(lambda tx, at=at: tx.execute(statement, (at, account_id)))
         assert (await read(service, token)).status_code == status
+
+
+async def test_links_end_when_the_deletion_of_the_account_begins(service: Service) -> None:
+    session = await service.sign_up()
+    headers, account_id = bearer(session["access_token"]), session["user"]["id"]
+    conversation = await make(service, headers)
+    await say(service, headers, conversation["id"], "hello")
+    token = (await share(service, headers, conversation["id"]))["token"]
+    await service.state["db"].write(begin_deletion, account_id, service.clocks.now, None)
+    assert_error(await read(service, token), 404, "not_found")
+
+
+async def test_answer_in_progress_is_not_in_the_copy(service: Service) -> None:
+    session = await service.sign_up()
+    headers, account_id = bearer(session["access_token"]), session["user"]["id"]
+    conversation = await make(service, headers)
+    await say(service, headers, conversation["id"], "hello")
+    fields = {"role": "assistant", "content": "so far", "now_seconds": 1.0, "conversation_id": conversation["id"]}
+    db = service.state["db"]
+    await db.write(lambda tx: history.add_message(tx, account_id, status="in_progress", **fields))
+    token = (await share(service, headers, conversation["id"]))["token"]
+    assert [message["content"] for message in (await read(service, token)).json()["messages"]] == ["hello"]
+    await db.write(history.end_interrupted_answers)
 
 
 async def test_an_address_reads_240_shares_a_minute(service: Service) -> None:
