@@ -86,6 +86,7 @@ SETTINGS = json_object(
     mail_enabled=boolean.about("Whether this service can send mail, such as the link that confirms an address.", False),
     deletion_enabled=boolean.about("Whether users may delete their accounts.", True),
     sharing_enabled=boolean.about("Whether the account may share conversations by link.", True),
+    own_providers_enabled=boolean.about("Whether the account may add its own model servers and tool servers.", True),
     retention=json_object(
         "Retention",
         "How long the operator keeps unused content. Null means without a limit.",
@@ -351,6 +352,7 @@ def _settings(
         "mail_enabled": state.mail is not None,
         "deletion_enabled": may_delete_themselves(state),
         "sharing_enabled": group is None or group.sharing,
+        "own_providers_enabled": group is None or group.own_providers,
         "retention": {
             "conversations_days": state.config.keep_conversations_days,
             "runs_days": state.config.keep_runs_days,

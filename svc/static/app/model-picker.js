@@ -53,7 +53,7 @@ export function ModelPicker({
     if (!value || !known || known.some(({ id: one }) => one === value)) return;
     onChange(null);
     toast(t.gone(value));
-  }, [value, known === undefined]);
+  }, [value, known]);
   const entries = useComputed(() => {
     const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = (modelsOf(kind) ?? []).filter((model) =>
@@ -64,6 +64,7 @@ export function ModelPicker({
   });
   useLayoutEffect(() => {
     if (!open.value) return undefined;
+    if (known?.some(({ state }) => state)) models.reload(); // of a GGUF file, which changes
     [query.value, active.value] = [
       "",
       Math.max(
@@ -202,7 +203,10 @@ function Entry({ id, model, standard, selected, chosen, onChoose, onHover }) {
       : html`
         <span class="picker-name">
           ${shortName(model.id)}
-          <small>${model.id.slice(0, model.id.indexOf("/"))}${model.byok && html` · <b>${t.byok}</b>`}</small>
+          <small>
+            ${model.id.slice(0, model.id.indexOf("/"))}${model.byok && html` · <b>${t.byok}</b>`}
+            ${t.states[model.state] && ` · ${t.states[model.state]}`}
+          </small>
         </span>
         <span class="picker-price">${model.byok ? "" : (price(model) ?? t.free)}</span>${mark}
       `;

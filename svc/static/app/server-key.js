@@ -1,10 +1,32 @@
-// The key of a user's own model server or tool server in its form: a new one, the stored one, or none.
-import { Field } from "./components.js";
+// What the views of a user's own model servers and tool servers share: their lists, and the key in the forms: a
+// new one, the stored one, or none.
+import { useEffect } from "preact/hooks";
+import { Button, Empty, Field, List, Notice, Page } from "./components.js";
 import { html } from "./html.js";
 import { limits } from "./limits.js";
+import { settings } from "./state.js";
 import { texts } from "./texts/en/providers.js";
 
 const t = texts.providers;
+
+/** A list of own servers. `t`: its texts; `item` draws one. Children: the dialogs to add and change one. */
+export function OwnServers({ title, icon, t: own, of, item, onAdd, children }) {
+  useEffect(() => {
+    settings.ensure();
+  }, []);
+  const mayAdd = settings.data.value?.own_providers_enabled;
+  const add = (kind) => mayAdd && html`<${Button} kind=${kind} icon="plus" onClick=${onAdd}>${own.add}<//>`;
+  return html`<${Page} title=${title} intro=${own.intro} actions=${add("primary")}>
+    ${mayAdd === false && html`<${Notice} icon="warning">${t.notAllowed}<//>`}
+    <${List}
+      of=${of}
+      empty=${html`<${Empty} icon=${icon} title=${own.none} text=${mayAdd && own.noneText}>
+        ${add("plain")}
+      <//>`}
+    >${item}<//>
+    ${children}
+  <//>`;
+}
 
 export function originOf(address) {
   try {

@@ -17,7 +17,7 @@ import {
 } from "./history.js";
 import { answerOf, newLive, sleep, writerOf } from "./live.js";
 import { sendNext } from "./queue.js";
-import { settings, wallet } from "./state.js";
+import { models, settings, wallet } from "./state.js";
 import { moveTools, tools, toolsHeader } from "./tools.js";
 
 const PAGE = 30;
@@ -290,6 +290,7 @@ class Thread {
     });
     if (back) putDraft(this.address.peek(), back, { pictures: content === request.text ? pictures : [] });
     wallet.reload();
+    if (error.code === "model_not_found") models.reload(); // the picker tells that it is gone
     if (error.code === "already_active") await this.refresh();
     if (error.param === "x-service-tools") tools.reload();
   }

@@ -20,6 +20,7 @@ function suggestions() {
 /** Links to connect a model server, if only the built-in models are there. */
 function Connect() {
   if (!models.data.value || modelsOf("chat").some(({ id }) => !isBuiltin(id))) return null;
+  if (settings.data.value?.own_providers_enabled === false) return null;
   const choices = { ...texts.providers.programs, own: texts.providers.own };
   return html`<section class="card connect" aria-label=${t.connectTitle}>
     <p class="item-title">${t.connectTitle}</p>

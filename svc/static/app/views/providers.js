@@ -2,25 +2,12 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api } from "../api.js";
-import {
-  Button,
-  confirm,
-  CopyButton,
-  Dialog,
-  Empty,
-  Failed,
-  Field,
-  List,
-  Menu,
-  Notice,
-  Page,
-  toast,
-} from "../components.js";
+import { Button, confirm, CopyButton, Dialog, Failed, Field, Menu, Notice, toast } from "../components.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
 import { go, link } from "../router.js";
-import { KeyFields, keyIn, keyText, originOf } from "../server-key.js";
+import { KeyFields, OwnServers, keyIn, keyText, originOf } from "../server-key.js";
 import { models, pagedList } from "../state.js";
 import { texts } from "../texts/en/providers.js";
 
@@ -38,21 +25,16 @@ export default function Providers({ query: { connect } }) {
   useEffect(() => {
     if (connect === "own") edited.value = {};
   }, [connect]);
-  const add = html`<${Button}
-    kind="primary"
-    icon="plus"
-    onClick=${() => {
+  return html`<${OwnServers}
+    title=${texts.views.providers}
+    icon="provider"
+    t=${t}
+    of=${providers}
+    onAdd=${() => {
       edited.value = {};
     }}
-  >${t.add}<//>`;
-  return html`<${Page} title=${texts.views.providers} intro=${t.intro} actions=${add}>
-    <${List}
-      of=${providers}
-      empty=${html`<${Empty} icon="provider" title=${t.none} text=${t.noneText}>
-        <${Button} onClick=${() => {
-          edited.value = {};
-        }}>${t.add}<//><//>`}
-    >${(provider) => html`<${Provider} key=${provider.id} of=${provider} />`}<//>
+    item=${(provider) => html`<${Provider} key=${provider.id} of=${provider} />`}
+  >
     ${edited.value && html`<${Editor} of=${edited.value} />`}
     ${Object.hasOwn(PROGRAMS, connect ?? "") && html`<${Connect} program=${connect} />`}
   <//>`;

@@ -1,24 +1,11 @@
 // The user's own tool servers (MCP): add, test, edit and delete; which tools ask, and changed ones to accept.
 import { signal, useSignal } from "@preact/signals";
 import { api } from "../api.js";
-import {
-  Button,
-  confirm,
-  Dialog,
-  Empty,
-  Failed,
-  Field,
-  List,
-  Menu,
-  Notice,
-  Page,
-  Switch,
-  toast,
-} from "../components.js";
+import { Button, confirm, Dialog, Failed, Field, Menu, Notice, Switch, toast } from "../components.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
-import { KeyFields, keyIn, keyText, originOf } from "../server-key.js";
+import { KeyFields, OwnServers, keyIn, keyText, originOf } from "../server-key.js";
 import { pagedList } from "../state.js";
 import { texts } from "../texts/en/providers.js";
 import { tools } from "../tools.js";
@@ -32,18 +19,16 @@ const edited = signal(null); // a server, or {} for a new one
 const LOOKS = { ready: "final", failed: "error", changed: "stopped" };
 
 export default function ToolServers() {
-  const add = (kind) => html`<${Button}
-    kind=${kind}
-    icon="plus"
-    onClick=${() => {
+  return html`<${OwnServers}
+    title=${t.title}
+    icon="tools"
+    t=${t}
+    of=${servers}
+    onAdd=${() => {
       edited.value = {};
     }}
-  >${t.add}<//>`;
-  return html`<${Page} title=${t.title} intro=${t.intro} actions=${add("primary")}>
-    <${List}
-      of=${servers}
-      empty=${html`<${Empty} icon="tools" title=${t.none} text=${t.noneText}>${add("plain")}<//>`}
-    >${(server) => html`<${Server} key=${server.id} of=${server} />`}<//>
+    item=${(server) => html`<${Server} key=${server.id} of=${server} />`}
+  >
     ${edited.value && html`<${Editor} of=${edited.value} />`}
   <//>`;
 }

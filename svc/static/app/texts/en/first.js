@@ -284,6 +284,7 @@ export const texts = {
     byok: "Your provider",
     none: "No matching models.",
     builtin: "For trying out",
+    states: { loading: "loading", failed: "could not be loaded" },
     gone: (name) => `${name} is no longer available. The default model is used instead.`,
     free: "Free",
     several: (n) => count(n, "model", "models"),

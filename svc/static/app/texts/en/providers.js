@@ -8,6 +8,7 @@ export const texts = {
     intro: "Connect your own model servers with your own API keys. Calls to them are free here.",
     none: "No providers yet",
     noneText: "Connect any OpenAI-compatible server: a vendor, or one on your own machine.",
+    notAllowed: "The operator of this service does not allow own model servers and tool servers.",
     add: "Add provider",
     addAction: "Add",
     connectTitle: (program) => `Connect ${program}`,
