@@ -22,6 +22,10 @@ const PARTS = {
   "sign-ins": () => import("../admin/sign-ins.js"),
 };
 
+/** Of tabs that scroll on a narrow page. */
+const reveal = (/** @type {HTMLElement} */ tab) =>
+  tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
+
 export default function Admin({ path: [chosen = "users", ...path] }) {
   const first = useRef(true);
   useEffect(() => {
@@ -43,6 +47,7 @@ export default function Admin({ path: [chosen = "users", ...path] }) {
                 ([name, title]) => html`<a
                   class="tab"
                   href=${link("admin", name)}
+                  ref=${name === part ? reveal : undefined}
                   aria-current=${name === part ? "page" : undefined}
                 >${title}</a>`,
               )}

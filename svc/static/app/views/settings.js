@@ -12,10 +12,9 @@ import {
   Progress,
   Resource,
   Switch,
-  Time,
   toast,
 } from "../components.js";
-import { bytes, modelName } from "../format.js";
+import { bytes, date, modelName } from "../format.js";
 import { html } from "../html.js";
 import { limits } from "../limits.js";
 import { link } from "../router.js";
@@ -114,7 +113,7 @@ function Profile({ user }) {
   return html`<form class="card stack" onSubmit=${save}>
     <dl class="account-facts">
       <div><dt>${texts.wallet.tier}</dt><dd>${texts.wallet.tiers[user.tier]}</dd></div>
-      <div><dt>${t.since}</dt><dd><${Time} at=${user.created_at} /></dd></div>
+      <div><dt>${t.since}</dt><dd><time datetime=${user.created_at}>${date(user.created_at)}</time></dd></div>
     </dl>
     ${
       user.email_verified === false &&
