@@ -1,5 +1,5 @@
-// What the views of a user's own model servers and tool servers share: their lists, and the key in the forms: a
-// new one, the stored one, or none.
+// What the views of a user's own model servers and tool servers share: their lists, and the key in the forms:
+// a new one, the stored one, or none.
 import { useEffect } from "preact/hooks";
 import { Button, Empty, Field, List, Notice, Page } from "./components.js";
 import { html } from "./html.js";
