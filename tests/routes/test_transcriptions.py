@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import re
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ import pytest
 from svc.config import Config
 from tests.conftest import Clocks, bearer, serving
 from tests.support.cases import each
+from tests.support.clients import hearing_folder, needed
 from tests.support.media_lab import Lab
 from tests.support.model_media import described
 from tests.support.model_server import ModelServer
@@ -355,6 +357,28 @@ async def test_built_in_model_answers_in_every_format(ears: Ears) -> None:
     assert refused(refusal) == (400, "unsupported_value", "language")
     spoken_cost = int(spoken.headers["x-service-cost-micros"])
     assert await ears.spent() == spoken_cost  # it is free
+
+
+@pytest.mark.slow
+async def test_folder_of_the_operator_hears_the_languages_of_its_model(config: Config, clocks: Clocks) -> None:
+    sentences = {
+        "de": "Der Zug nach Hamburg kommt heute eine Stunde später an.",
+        "es": "El libro está encima de la mesa de la cocina.",
+    }
+    async with serving(config, clocks, f"[hearing]\nfolder = '{needed(hearing_folder)}'\n") as service:
+        signed_up = await service.sign_up()
+        ears = Ears(service, ModelServer(), signed_up["user"]["id"], bearer(signed_up["access_token"]))
+        await ears.fund(1_000_000)
+        for language, sentence in sentences.items():
+            spoken = await ears.post("/v1/audio/generate", input=sentence, voice=language)
+            # Without `language`, the model recognizes it.
+            fields = {"response_format": "verbose_json", **({"language": language} if language == "de" else {})}
+            found = (await ears.send("builtin/whisper-tiny", spoken.content, **fields)).json()
+            assert found["language"] == language, found
+            wanted, heard = ({*re.findall(r"\w+", text.lower())} for text in (sentence, found["text"]))
+            assert len(wanted & heard) >= 0.6 * len(wanted), found["text"]
+        answer = await ears.send("builtin/whisper-tiny", spoken.content, language="xx")
+        assert refused(answer) == (400, "unsupported_value", "language")
 
 
 async def test_openai_client_reads_every_format_and_the_stream(ears: Ears) -> None:

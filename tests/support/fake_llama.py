@@ -12,6 +12,7 @@ The words of a question are the answer, except:
     wait PATH            waits there until that file exists
     touch PATH           makes that file
     most                 the most calls that it had at once
+    order NAME           the setting of that name, as the service gave it
 """
 
 import json
@@ -70,6 +71,8 @@ class _Handler(BaseHTTPRequestHandler):
                 _wait_for(next(them))
             elif word == "touch":
                 Path(next(them)).touch()
+            elif word == "order":
+                yield f"{_order[next(them)]} "
             else:
                 yield f"most={_most} " if word == "most" else f"{word} "
 

@@ -37,6 +37,7 @@ CATALOG = """
 folder = "{folder}"
 context_length = 1024
 threads = 1
+{settings}
 
 [[local.models]]
 file = "priced.gguf"
@@ -46,14 +47,14 @@ output_micros_per_million_tokens = 1000000
 
 
 @contextlib.asynccontextmanager
-async def serving(tmp_path: Path) -> AsyncIterator[RunningServer]:
+async def serving(tmp_path: Path, settings: str = "") -> AsyncIterator[RunningServer]:
     """A server with the same real model twice: `local/free`, and with a price `local/priced`."""
     folder = tmp_path / "models"
     folder.mkdir(exist_ok=True)
     for name in ("free", "priced"):
         with contextlib.suppress(FileExistsError):
             (folder / f"{name}.gguf").symlink_to(needed(model_file))
-    (tmp_path / "catalog.toml").write_text(CATALOG.format(folder=folder))
+    (tmp_path / "catalog.toml").write_text(CATALOG.format(folder=folder, settings=settings))
     async with running_server(tmp_path, {"SVC_CATALOG": str(tmp_path / "catalog.toml")}) as server:
         yield server
 
@@ -102,7 +103,8 @@ async def test_all_formats_say_the_same(tmp_path: Path) -> None:
         assert len(texts) == 1 and texts != {""}
         model = (await client.get("/v1/models/local/free", headers=key)).json()
         assert model["state"] == "ready" and model["context_length"] == 1024
-        assert len(helpers_of(server)) == 1
+        (helper,) = helpers_of(server)
+        assert os.getpriority(os.PRIO_PROCESS, helper) == 10, "the service goes first"
 
 
 async def test_schema_tools_and_a_run(tmp_path: Path) -> None:
@@ -138,6 +140,37 @@ async def test_disconnected_call_frees_its_place(tmp_path: Path) -> None:
                         break
         short = {**ASK["chat"], "model": "local/free"}
         assert (await client.post(PATHS["chat"], json=short, headers=key)).status_code == 200
+
+
+@pytest.mark.parametrize("parallel", [2, 4])
+async def test_four_streams_at_once_are_whole(tmp_path: Path, parallel: int) -> None:
+    """With two places, the last two streams begin after an end of the first two. With four, all begin at once."""
+    async with serving(tmp_path, f"parallel = {parallel}") as server, server.client(timeout=120) as client:
+        key, order = account_on(server).headers, list[str]()
+
+        async def stream(tokens: int) -> None:
+            body = {**ASK["chat"], "model": "local/free", "max_tokens": tokens, "stream": True, "ignore_eos": True}
+            async with client.stream("POST", PATHS["chat"], json=body, headers=key) as answer:
+                lines = [line async for line in noted(answer, order)]
+            assert lines[-2:] == ["data: [DONE]", ""], lines[-3:]
+
+        await stream(1)  # loads the model
+        order.clear()
+        await asyncio.gather(*(stream(60) for _ in range(4)))
+        assert order.count("begun") == order.count("ended") == 4
+        assert order.index("ended") == parallel, order
+
+
+async def noted(answer: httpx.Response, order: list[str]) -> AsyncIterator[str]:
+    """Yield the lines of a stream, and note when its text begins and ends."""
+    begun = False
+    async for line in answer.aiter_lines():
+        if not begun and '"content":"' in line:
+            begun = True
+            order.append("begun")
+        if line == "data: [DONE]":
+            order.append("ended")
+        yield line
 
 
 async def test_kills_of_the_helper_under_load_lose_and_double_nothing(

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from svc import cli
 from svc.billing import wallet
 from svc.config import Config
 from svc.inference.local import model as local_model
@@ -18,7 +19,8 @@ from svc.server.sse import EventStream
 from tests.billing.test_wallet import findings
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.fake_llama import COMMAND, gguf
-from tests.support.waiting import until
+from tests.support.loop_clock import advance_loop
+from tests.support.waiting import run_ready, until
 
 PRICED = """
 [[local.models]]
@@ -109,6 +111,66 @@ async def test_at_most_parallel_calls_are_given_to_the_helper(lab: Service, fold
     go.touch()
     assert {said(answer) for answer in await asyncio.gather(*asking)} == {"most=2"}
     assert model_of(lab, "one").calls == 0
+
+
+async def test_four_streams_at_once_are_whole_and_those_that_wait_have_a_ping_every_15_seconds(
+    lab: Service, folder: Path
+) -> None:
+    await put(lab, folder, "one")
+    keys, go = [await key_of(lab) for _ in range(2)], folder / "go"
+    said(await chat(lab, keys[0], "hello"))
+    texts = [f"touch {folder}/begun{number} hello wait {go} you most" for number in range(4)]
+    asking = [asyncio.create_task(chat(lab, keys[number % 2], text, stream=True)) for number, text in enumerate(texts)]
+    await until(lambda: model_of(lab, "one").calls == 4 and len(list(folder.glob("begun*"))) == 2)
+    await until(lambda: len(lab.state["drain"].open) == 4)
+    waiting = [number for number in range(4) if not (folder / f"begun{number}").exists()]
+    for seconds in (14.0, 2.0, 15.0):
+        advance_loop(seconds)
+        await run_ready()
+    go.touch()
+    answers = [answer.text for answer in await asyncio.gather(*asking)]
+    assert all(text.endswith("data: [DONE]\n\n") and "most=2" in text for text in answers)
+    assert [answers[number].split("data:")[0] for number in waiting] == [": ping\n\n" * 2] * 2
+
+
+async def test_parallel_of_the_catalog_is_how_many_streams_are_answered_at_once(
+    config: Config, clocks: Clocks, folder: Path
+) -> None:
+    catalog = f"[local]\nfolder = '{folder}'\nparallel = 4"
+    async with serving(dataclasses.replace(config, local_helper=COMMAND), clocks, catalog) as service:
+        await put(service, folder, "one")
+        key, go = await key_of(service), folder / "go"
+        texts = [f"touch {folder}/begun{number} wait {go} most" for number in range(4)]
+        asking = [asyncio.create_task(chat(service, key, text, stream=True)) for text in texts]
+        await until(lambda: len(list(folder.glob("begun*"))) == 4)
+        go.touch()
+        assert all("most=4" in answer.text for answer in await asyncio.gather(*asking))
+
+
+async def test_helper_gets_the_settings_and_their_defaults(config: Config, clocks: Clocks, folder: Path) -> None:
+    asked = "order context_length order parallel order threads order gpu_layers"
+    defaults = f"8192 2 {max((os.cpu_count() or 1) - 1, 1)} None"
+    own = "context_length = 64\nparallel = 3\nthreads = 5\ngpu_layers = 7"
+    for name, lines, expected in (("a", "", defaults), ("b", own, "64 3 5 7")):
+        (config.data_dir.parent / name).mkdir()
+        data = dataclasses.replace(config, local_helper=COMMAND, data_dir=config.data_dir.parent / name / "data")
+        async with serving(data, clocks, f"[local]\nfolder = '{folder}'\n{lines}") as service:
+            await put(service, folder, "one")
+            assert said(await chat(service, await key_of(service), asked)) == expected
+
+
+async def test_failed_model_is_named_by_status_and_doctor(
+    lab: Service, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVC_DATA_DIR", str(lab.config.data_dir))
+    await put(lab, folder, "one", "refuse tensor missing")
+    await chat(lab, await key_of(lab), "hello")
+    assert await asyncio.to_thread(cli.main, ["status"]) == 0
+    shown = [line[24:] for line in capsys.readouterr().out.splitlines() if line.startswith("local model")]
+    assert shown[:2] == ["local/one: failed", "the helper process ended with status 1"] and "tensor missing" in shown
+    await asyncio.to_thread(cli.main, ["doctor"])
+    (found,) = [line for line in capsys.readouterr().out.splitlines() if "model local/one" in line]
+    assert "tensor missing" in found
 
 
 async def test_accounts_alternate(lab: Service, folder: Path) -> None:
