@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { api } from "../api.js";
 import { Composer, focusComposer, sendDraft } from "../composer.js";
 import { Button, Empty, Failed, IconButton, Loading, Menu, toast } from "../components.js";
-import { used } from "../conversations.js";
+import { used } from "../conversation-list.js";
 import { TEMPORARY, draftOf } from "../drafts.js";
 import { html } from "../html.js";
 import { Lazy } from "../lazy.js";
