@@ -27,6 +27,7 @@ CREATE TABLE accounts (
     signed_in_at REAL, -- the last time with an identity provider
     generate_titles TEXT NOT NULL DEFAULT 'free'
         CONSTRAINT generate_titles_known CHECK (generate_titles IN ('always', 'free', 'never')), -- for new conversations
+    language TEXT CONSTRAINT language_form CHECK (language GLOB '[a-z][a-z]'), -- of pages and mails; NULL: that of the browser
     CONSTRAINT email_until_deletion CHECK (deleting_at IS NOT NULL OR (email IS NOT NULL AND email_key IS NOT NULL)),
     CONSTRAINT nothing_personal_after CHECK (
         deleting_at IS NULL OR coalesce(email, email_key, name, password_hash, default_model, instructions) IS NULL

@@ -36,7 +36,7 @@ TITLES = ("always", "free", "never")
 _SELECT = """
     SELECT id, email, name, tier, default_model, created_at, email_verified_at, memory_enabled, instructions,
         password_hash IS NOT NULL, admin, suspended_at, last_seen_at, group_name, group_chosen, group_claimed,
-        generate_titles
+        generate_titles, language
     FROM accounts WHERE deleting_at IS NULL
 """
 
@@ -61,6 +61,7 @@ class Account(NamedTuple):
     group_chosen: int  # 1: by an administrator
     group_claimed: str | None
     generate_titles: str  # by which models: a word of TITLES
+    language: str | None  # of svc/languages.py; None: that of each request
 
     @property
     def email_verified(self) -> bool:
@@ -293,7 +294,7 @@ def set_allowance(tx: sqlite3.Connection, account_id: str, month: str, micros: i
 def mark_deleting(tx: sqlite3.Connection, account_id: str, now_seconds: float) -> None:
     """Hide an account from all queries and free its address, while its rows are being deleted."""
     personal = "email email_key name password_hash default_model instructions suspended_at last_seen_at group_name"
-    personal += " group_claimed signed_in_at"
+    personal += " group_claimed signed_in_at language"
     _set(tx, account_id, {**dict.fromkeys(personal.split()), "admin": False, "deleting_at": now_seconds})
 
 

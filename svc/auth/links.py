@@ -20,7 +20,14 @@ _ENDED = {
 }
 _LENGTH = 43
 _VERIFIED, _UNVERIFIED = "p", "u"
-Recipient = tuple[str, str]  # the address that the link is for, and its secret part
+
+
+class Recipient(NamedTuple):
+    """The address that a link is for, its secret part, and the language of the account, if it has chosen one."""
+
+    address: str
+    token: str
+    language: str | None
 
 
 class Link(NamedTuple):
@@ -66,7 +73,7 @@ def add_link(
         if str(error) != "links_count":
             raise
         return None
-    return email or account.email, token
+    return Recipient(email or account.email, token, account.language)
 
 
 def find_link(conn: sqlite3.Connection, purposes: Collection[str], token: str, now_seconds: float) -> Link:

@@ -107,10 +107,10 @@ def _change(config: Config, name: str, changes: dict[str, Any]) -> None:
 def _reset_link(config: Config, options: argparse.Namespace) -> None:
     with writing(config) as tx:
         account_id = account_named(tx, options.email).id
-        _, token = users.add_reset_link(
+        link = users.add_reset_link(
             tx, audit.OPERATOR, account_id, by_mail=False, now_seconds=time.time(), seconds=_LINK_SECONDS
         )
-    print(f"{_served(config).base_url}/password-reset#{token}")
+    print(f"{_served(config).base_url}/password-reset#{link.token}")
 
 
 def _served(config: Config) -> Config:

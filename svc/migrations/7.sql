@@ -514,3 +514,6 @@ ALTER TABLE answers ADD COLUMN first_sent_message_id TEXT; -- NULL: the first me
 ALTER TABLE conversations ADD COLUMN archived INTEGER NOT NULL DEFAULT 0 CONSTRAINT archived_bool CHECK (archived IN (0, 1));
 DROP INDEX conversations_by_use;
 CREATE INDEX conversations_by_use ON conversations (account_id, archived, pinned, updated_at, number);
+
+-- The language of pages and mails.
+ALTER TABLE accounts ADD COLUMN language TEXT CONSTRAINT language_form CHECK (language GLOB '[a-z][a-z]');

@@ -157,9 +157,9 @@ async def _invitation(
     """Mail a one-time link. If the server cannot send mail, the answer has the address of the link."""
     state = request.state
     inviter = caller.account(state.db)
-    action = "set your password" if state.config.passwords else "sign in"
-    mail_link(state, letter, link, inviter=inviter.name or inviter.email, action=action)
-    url = None if state.mail else f"{state.config.base_url}/password-reset#{link[1]}"
+    action = "password" if state.config.passwords else "sign_in"
+    mail_link(request, letter, link, inviter=inviter.name or inviter.email, action=action)
+    url = None if state.mail else f"{state.config.base_url}/password-reset#{link.token}"
     return {**await _user(request, account_id), "invite_url": url}
 
 

@@ -82,7 +82,7 @@ async def sign_up(request: Request, body: SignUp) -> Response:
     password_hash = await state.passwords.hash(body.password)
     add = partial(_add_account, local=state.config.local_posture)
     account = await state.db.write(add, body, password_hash, state.clock())
-    mail_link(state, "verify", partial(add_verification_link, account.id))
+    mail_link(request, "verify", partial(add_verification_link, account.id))
     return await _session(request, account, 201)
 
 

@@ -4,10 +4,11 @@ in_html(from_our_page(recognised(handler))): errors as pages -> Origin (403) -> 
 sign in) -> handler(request, account)
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from urllib.parse import parse_qsl, urlsplit
 
+from svc import languages
 from svc.auth import accounts
 from svc.auth.accounts import Account
 from svc.auth.emails import LONGEST
@@ -60,12 +61,13 @@ def in_html(handler: Endpoint) -> Endpoint:
 
     async def endpoint(request: Request) -> Response | None:
         if request.state.payments.mode == "none":
-            return _page(request, "Add funds", pages.SWITCHED_OFF, 403 if request.scope["method"] == "POST" else 200)
+            status = 403 if request.scope["method"] == "POST" else 200
+            return _page(request, "title", pages.switched_off(_texts(request)), status)
         try:
             return await handler(request)
         except ApiError as error:
             signs_in = error.status == 401 or error.code == "passwords_disabled"
-            return _refused(request, error, _sign_in_form(request) if signs_in else pages.PROBLEM_ONLY)
+            return _refused(request, error, _sign_in_form(request) if signs_in else pages.problem_only(_texts(request)))
 
     return endpoint
 
@@ -108,6 +110,7 @@ async def _account_of_cookie(request: Request) -> Account | None:
     account = await request.state.db.read(accounts.account_by_id, account_id)
     if account is None or set_at_ms < int((account.email_verified_at or 0) * 1000):
         return None  # a cookie from before the address was verified may be another person's
+    request.scope["language"] = account.language
     return account.check_active()
 
 
@@ -118,13 +121,14 @@ def _origin(base_url: str) -> str:
 
 @describes("Show the page to add funds", answer=Answer("The form for the amount.", contents=_PAGE))
 async def get_checkout_page(request: Request, account: Account) -> Response:
-    return _page(request, "Add funds", await _amounts(request, account))
+    return _page(request, "title", await _amounts(request, account))
 
 
 async def _amounts(request: Request, account: Account, typed: str = "") -> str:
     found = await request.state.db.read(wallet.balances, account.id)
     offered = CHAT_PER_MINUTE if account.tier == "free" else None
-    return pages.amounts(account.email, dollars(found["wallet_balance_micros"]), typed, offered)
+    balance = languages.money(_language(request), dollars(found["wallet_balance_micros"]))
+    return pages.amounts(_texts(request), account.email, balance, typed, offered)
 
 
 @describes(
@@ -157,7 +161,8 @@ async def sign_in_to_checkout(request: Request) -> Response:
 
 
 def _sign_in_form(request: Request, email: str = "") -> str:
-    return pages.sign_in(email if request.state.config.passwords else None, list(request.state.identity_providers))
+    typed = email if request.state.config.passwords else None
+    return pages.sign_in(_texts(request), typed, list(request.state.identity_providers))
 
 
 @describes(
@@ -199,8 +204,8 @@ async def get_checkout_return_page(request: Request) -> Response:
     account = await _account_of_cookie(request)
     checkout_id = request.query_params.get("checkout", "")
     checkout = await request.state.db.read(payments.checkout_of, account.id, checkout_id) if account else None
-    state_and_amount = (checkout.state, dollars(checkout.amount_micros)) if checkout else (None, "")
-    return _page(request, "Thank you", pages.returned(*state_and_amount))
+    amount = languages.money(_language(request), dollars(checkout.amount_micros)) if checkout else ""
+    return _page(request, "returned", pages.returned(_texts(request), checkout and checkout.state, amount))
 
 
 @describes(
@@ -211,7 +216,8 @@ async def get_checkout_return_page(request: Request) -> Response:
 )
 async def get_sandbox_page(request: Request, account: Account, session_id: str) -> Response:
     checkout = await _sandbox_checkout(request, account, session_id)
-    return _page(request, "Sandbox payment", pages.sandbox(session_id, dollars(checkout.amount_micros)))
+    amount = languages.money(_language(request), dollars(checkout.amount_micros))
+    return _page(request, "sandbox_title", pages.sandbox(_texts(request), session_id, amount))
 
 
 @describes(
@@ -258,15 +264,33 @@ def _see_other(url: str) -> Response:
 
 def _refused(request: Request, error: ApiError, body: str) -> Response:
     add_log_fields(request, code=error.code)
-    page = _page(request, "Add funds", body, error.status, None if error.code == "session_expired" else str(error))
+    problem = None if error.code == "session_expired" else _problem(request, error)
+    page = _page(request, "title", body, error.status, problem)
     page.headers.update(error.headers)
     if error.status == 401:
         page.headers["www-authenticate"] = "Cookie"
     return page
 
 
+def _problem(request: Request, error: ApiError) -> str:
+    if error.error["param"] == "amount":
+        return languages.filled(_texts(request)["wrong_amount"], pages.BOUNDS)
+    return languages.message(_language(request), error.code, str(error))
+
+
+def _language(request: Request) -> str:
+    """Return the language of the account, or of the request."""
+    return request.scope.get("language") or languages.requested(request.headers)
+
+
+def _texts(request: Request) -> Mapping[str, str]:
+    texts = languages.texts(_language(request))
+    return {**texts["shared"], **texts["checkout"]}
+
+
 def _page(request: Request, title: str, body: str, status: int = 200, problem: str | None = None) -> Response:
-    state = request.state
+    """Return a page. `title` is the name of its text."""
+    state, texts = request.state, _texts(request)
     # Chromium also applies form-action to redirects of a form, so it must contain the processor's page.
     processor = f" {CHECKOUT_ORIGIN} {_origin(state.payments.stripe.api)}" if state.payments.stripe else ""
     policy = (
@@ -275,5 +299,7 @@ def _page(request: Request, title: str, body: str, status: int = 200, problem: s
     )
     # With `no-referrer` Chromium would post `Origin: null`.
     headers = {"content-security-policy": policy, "referrer-policy": "same-origin", "cache-control": "no-store"}
-    above = pages.notices(test_money=state.payments.mode == "sandbox", problem=problem)
-    return Response(framed(title, above + body), status, headers, media_type="text/html; charset=utf-8")
+    above = pages.notices(texts, test_money=state.payments.mode == "sandbox", problem=problem)
+    return Response(
+        framed(_language(request), texts[title], above + body), status, headers, media_type="text/html; charset=utf-8"
+    )

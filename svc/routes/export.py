@@ -59,8 +59,8 @@ def _message(row: sqlite3.Row) -> dict[str, Any]:
 
 
 _ACCOUNT = (
-    "id email name tier default_model memory_enabled instructions generate_titles admin group status created_at "
-    "last_seen_at"
+    "id email name tier default_model memory_enabled instructions generate_titles language admin group status "
+    "created_at last_seen_at"
 )
 _USAGE = "day model requests input_tokens output_tokens cost_micros cached_input_tokens"
 # file: (table, the columns that order an account's rows, what is written of a row: no secrets and no hashes of them)

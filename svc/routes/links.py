@@ -8,12 +8,12 @@ A changed address: -> mail to the address before, with a link to undo the change
 import sqlite3
 from collections.abc import Callable, Iterator
 from email.message import EmailMessage
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
+from svc import languages
 from svc.auth import accounts, identities, links, oauth_flows, tokens
 from svc.auth.emails import EMAIL
 from svc.auth.links import Recipient
@@ -23,7 +23,6 @@ from svc.inference import providers
 from svc.inference.tool_servers import records as tool_servers
 from svc.server.guards import SUSPENDED, Caller
 from svc.server.interface import Answer, Operation, Refusal
-from svc.server.state import State
 from svc.server.web import Request
 from svc.shapes import json_object, record, string, text
 
@@ -42,30 +41,30 @@ _VERIFICATION_ACCEPTED = json_object(
 )
 
 
-_LETTERS = Path(__file__).parent / "letters"
 _TO_ADDRESS = ("verify", "change")
 TOKEN = text(10_000, least=1).about("The part of the link after `#`.")
-
-
-@cache
-def _letter(name: str) -> tuple[str, str]:
-    subject, _, text = (_LETTERS / f"{name}.txt").read_text().partition("\n\n")
-    return subject, text
 
 
 def first_use() -> Iterator[Callable[[], object]]:
     """Yield what must be done before letters are sent."""
     yield partial(import_module, "email.headerregistry")
-    yield from (partial(_letter, path.stem) for path in _LETTERS.glob("*.txt"))
+    yield from (partial(languages.texts, language) for language in languages.LANGUAGES)
 
 
 def mail_link(
-    state: State, letter: str, link: Recipient | Callable[[sqlite3.Connection, float], Recipient | None], **words: str
+    request: Request,
+    name: str,
+    link: Recipient | Callable[[sqlite3.Connection, float], Recipient | None],
+    *,
+    action: str = "",
+    **words: str,
 ) -> None:
-    """Mail the `letter` of that name in the background, if mail is set up. Its first line is the subject.
+    """Mail the letter of that name in the background, if mail is set up, in the language of the account or the request.
 
-    A function `link` stores the link and returns the recipient, or None. `words` are inserted into the letter.
+    A function `link` stores the link and returns the recipient, or None. `words` are inserted into the letter, and its
+    text `action`.
     """
+    state, of_request = request.state, languages.requested(request.headers)
     mail = state.mail
     if mail is None:
         return
@@ -74,10 +73,11 @@ def mail_link(
         recipient = link if isinstance(link, tuple) else await state.db.write(link, state.clock())
         if recipient is None:
             return None
-        address, token = recipient
+        letter = languages.texts(recipient.language or of_request)["letters"][name]
         base_url = state.config.base_url
-        inserted = {**words, "base_url": base_url, "host": urlsplit(base_url).netloc, "token": token}
-        return mail.message(address, *(part.format(**inserted) for part in _letter(letter)))
+        inserted = {**words, "base_url": base_url, "host": urlsplit(base_url).netloc, "token": recipient.token}
+        inserted["action"] = letter.get(action, "")
+        return mail.message(recipient.address, *(letter[part].format(**inserted) for part in ("subject", "text")))
 
     mail.later(compose)
 
@@ -126,7 +126,7 @@ class VerifyEmail(NamedTuple):
 @describes("Request a password reset", answer=Answer("Accepted.", _PASSWORD_RESET_ACCEPTED, 202))
 async def request_password_reset(request: Request, body: PasswordReset) -> object:
     """Always answer 202 at once, so that the answer does not reveal accounts. The mail is written afterwards."""
-    mail_link(request.state, "reset", partial(_add_reset_link, body.email))
+    mail_link(request, "reset", partial(_add_reset_link, body.email))
     return _PASSWORD_RESET_ACCEPTED.example
 
 
@@ -150,7 +150,7 @@ async def verify_email(request: Request, body: VerifyEmail) -> None:
     await state.db.read(links.find_link, _TO_ADDRESS, body.token, state.clock())
     changed = await state.db.write(_verify, body.token, state.models.catalog.groups, state.clock())
     if changed is not None:
-        mail_link(state, *changed)
+        mail_link(request, *changed)
 
 
 def _verify(
@@ -169,7 +169,7 @@ def _verify(
     accounts.set_email(tx, before.id, link.email, now_seconds, now_seconds)
     accounts.join_group(tx, before.id, groups)
     if not before.email_verified:
-        return "changed", (before.email, "")
+        return "changed", Recipient(before.email, "", before.language)
     undo = links.add_link(tx, before, "undo", now_seconds, before.email)
     if undo is None:
         raise ApiError("rate_limit_exceeded", "The address was changed too often. Try again in 3 days.")
@@ -190,7 +190,7 @@ async def request_verification(request: Request, caller: Caller) -> object:
     state.limits.take("verify_email", caller.id)
     if state.mail is None:
         return {"message": "Mail is not set up on this server. Contact its operator."}
-    mail_link(state, "verify", partial(add_verification_link, account.id))
+    mail_link(request, "verify", partial(add_verification_link, account.id))
     return _VERIFICATION_ACCEPTED.example
 
 

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from starlette.datastructures import Headers
 
+from svc import languages
 from svc.admin import users
 from svc.auth import tokens
 from svc.billing import payments
@@ -72,9 +74,12 @@ _NOT_CHANGED = Answer("The browser's copy is current (`If-None-Match`).", header
 _PAGE = Answer("The page.", contents={"text/html": HTML}, headers=_FILE_HEADERS)
 _IN_FRAGMENT = "The token is in the fragment of the link, which browsers do not send."
 _COMPRESSED = (".css", ".js", ".mjs", ".svg", ".html")
-# Pages with the frame of frame.html, and their titles.
-_FRAMED = {"password-reset.html": "New password", "verify-email.html": "Verify your email"}
-_PAGES = ("index.html", "docs.html", *_FRAMED)
+# Pages and the sections of their texts. Those of frame.html have a title.
+_TRANSLATED = {
+    "index.html": "application",
+    "password-reset.html": "password_reset",
+    "verify-email.html": "verify_email",
+}
 _IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
@@ -85,6 +90,7 @@ def page_limits() -> dict[str, Any]:
         "provider_name_pattern": shape_of(NewProvider).schema["properties"]["name"]["pattern"],
         "search": {"maxlength": search.QUERY_LENGTH},
         "memory": {"maxlength": recall.QUERY_LENGTH},
+        "languages": languages.LANGUAGES,
         "session_hours": tokens.SESSION_SECONDS // 3600,
         "chats_per_minute": CHAT_PER_MINUTE,
         "least_dollars": payments.LEAST_MICROS // MICROS_PER_DOLLAR,
@@ -142,7 +148,9 @@ def files() -> dict[str, File]:
 @functools.cache
 def _first_view() -> page_script.FirstView:
     scripts = (path for folder in ("app", "vendor") for path in (STATIC / folder).rglob("*.*js"))
-    return page_script.FirstView({path.relative_to(STATIC).as_posix(): path.read_text() for path in scripts}, ["en"])
+    return page_script.FirstView(
+        {path.relative_to(STATIC).as_posix(): path.read_text() for path in scripts}, languages.LANGUAGES
+    )
 
 
 @functools.cache
@@ -155,26 +163,35 @@ def first_use(config: Config) -> Iterator[Callable[[], object]]:
     """Yield what must be done before pages are served, in steps of some milliseconds."""
     yield files
     yield from (file.compressed for file in files().values())
-    yield from (partial(_page_for, config, name) for name in _PAGES)
+    yield partial(_page_for, config, "docs.html", "en")
+    for language in languages.LANGUAGES:
+        yield partial(languages.texts, language)
+        yield from (partial(_page_for, config, name, language) for name in _TRANSLATED)
 
 
 @functools.cache
-def _page(name: str, *, passwords: bool, sign_up_open: bool, sends_mail: bool) -> File:
-    """Return a page with the release in its addresses, the limits of its forms, and which of them work."""
+def _page(name: str, language: str, *, passwords: bool, sign_up_open: bool, sends_mail: bool) -> File:
+    """Return a page with its texts, the release in its addresses, the limits of its forms, and which of them work."""
     works = {"passwords": passwords, "sign_up_open": sign_up_open, "sends_mail": sends_mail}
-    limits, text = page_limits() | works, (STATIC / name).read_text()
-    text = framed(_FRAMED[name], text) if name in _FRAMED else text
+    limits, html = page_limits() | works, (STATIC / name).read_text()
+    told = {"password_length": limits["sign_up"]["password"]["minlength"], "session_hours": limits["session_hours"]}
+    texts = languages.texts(language)
+    own = {key: languages.filled(text, told) for key, text in texts.get(_TRANSLATED.get(name, ""), {}).items()}
     values = {
+        **{key: escape(text) for key, text in (texts["shared"] | own).items()},
+        **told,
         "release": release(),
         "limits": orjson.dumps(limits).decode(),
-        "imports": _first_view().import_map(f"/static/{release()}/", "en").decode(),
-        "password_length": limits["sign_up"]["password"]["minlength"],
-        "session_hours": limits["session_hours"],
+        "imports": _first_view().import_map(f"/static/{release()}/", language).decode(),
+        "texts": orjson.dumps(own | {"errors": texts["errors"]}).decode().replace("<", "\\u003c"),
         "passwords": "on" if passwords else "off",
+        "language": language,
+        "direction": languages.direction(language),
+        "texts_script": page_script.texts_script(language),
     }
-    for mark, value in values.items():
-        text = text.replace(f"{{{mark}}}", str(value))
-    return File(text.encode(), ".html", policy(text))
+    html = languages.filled(html, values)
+    html = framed(language, own["title"], html) if "title" in own else html
+    return File(html.encode(), ".html", policy(html))
 
 
 @functools.cache
@@ -182,13 +199,16 @@ def _frame() -> str:
     return (STATIC / "frame.html").read_text().replace("{release}", release())
 
 
-def framed(title: str, body: str) -> str:
+def framed(language: str, title: str, body: str) -> str:
     """Return a page outside the application with its look. `title` is text, `body` is HTML."""
-    return _frame().replace("{title}", escape(title)).replace("{body}", body)
+    values = {"language": language, "direction": languages.direction(language), "title": escape(title), "body": body}
+    return languages.filled(_frame(), values)
 
 
-def not_found() -> Response:
-    html = framed("Page not found", '<p>There is no page at this address.</p>\n<p><a href="/">Go to svc</a></p>')
+def not_found(sent: Headers) -> Response:
+    language = languages.requested(sent)
+    texts = {name: escape(text) for name, text in languages.texts(language)["not_found"].items()}
+    html = framed(language, texts["title"], f'<p>{texts["text"]}</p>\n<p><a href="/">{texts["link"]}</a></p>')
     headers = {"content-security-policy": policy(html), "referrer-policy": "no-referrer"}
     return Response(html, 404, headers, media_type="text/html; charset=utf-8")
 
@@ -229,13 +249,17 @@ async def get_verify_email_page(request: Request) -> Response:
     return _page_answer(request, "verify-email.html")
 
 
-def _page_for(config: Config, name: str) -> File:
+def _page_for(config: Config, name: str, language: str) -> File:
     sign_up_open, sends_mail = config.signup == "open", config.smtp_url is not None
-    return _page(name, passwords=config.passwords, sign_up_open=sign_up_open, sends_mail=sends_mail)
+    return _page(name, language, passwords=config.passwords, sign_up_open=sign_up_open, sends_mail=sends_mail)
 
 
 def _page_answer(request: Request, name: str) -> Response:
-    return _answer(request, _page_for(request.state.config, name), "no-cache")
+    language = languages.requested(request.headers) if name in _TRANSLATED else "en"
+    answer = _answer(request, _page_for(request.state.config, name, language), "no-cache")
+    if name in _TRANSLATED:
+        answer.headers["vary"] = "accept-encoding, accept-language, cookie"
+    return answer
 
 
 @describes(

@@ -13,6 +13,7 @@ from svc.content import import_undo, imports
 from svc.deletion.slices import delete_account
 from svc.errors import ApiError
 from svc.groups import Group
+from svc.languages import LANGUAGES
 from svc.routes.links import add_change_link, mail_link
 from svc.routes.schemas.common import (
     COUNT,
@@ -72,6 +73,9 @@ _GENERATE_TITLES = one_of(*accounts.TITLES).about(
     "account, or none. The call is charged like another.",
     "free",
 )
+_LANGUAGE = nullable(one_of(*LANGUAGES)).about(
+    "The language of the web application and of mails. Null means that of the browser (`Accept-Language`)."
+)
 SETTINGS = json_object(
     "Settings",
     default_model=nullable(string).about(
@@ -80,6 +84,7 @@ SETTINGS = json_object(
     chat_model=string.about("The model that chat requests without `model` use now.", "builtin/assistant"),
     memory_enabled=boolean.about("Whether chats in a session may recall earlier ones."),
     generate_titles=_GENERATE_TITLES,
+    language=_LANGUAGE,
     monthly_limit_micros=MONTHLY_LIMIT,
     spent_this_month_micros=SPENT_THIS_MONTH,
     instructions=nullable(string).about("The caller's own instructions for all chats in a session.", "Be brief."),
@@ -153,6 +158,7 @@ class SettingsChanges(NamedTuple):
     ] = ABSENT
     memory_enabled: Annotated[bool | Absent, boolean] = ABSENT
     generate_titles: Annotated[str | Absent, _GENERATE_TITLES] = ABSENT
+    language: Annotated[str | Absent | None, _LANGUAGE] = ABSENT
     instructions: Annotated[
         str | Absent | None,
         nullable(text(8_000)).about(
@@ -201,7 +207,7 @@ async def update_me(request: Request, caller: Caller, body: UserChanges) -> Resp
             raise ApiError("mail_not_set_up")
         await _check_owner(state, caller, current_password)
         state.limits.take("change_email", caller.id)
-        mail_link(state, "change", partial(add_change_link, caller.id, str(email)))
+        mail_link(request, "change", partial(add_change_link, caller.id, str(email)))
     changes = {} if isinstance(name, Absent) else {"name": name}
     account = await state.db.write(accounts.update_account, caller.id, changes)
     return reply(account.as_json(caller.auth), 202 if moves else 200)
@@ -348,6 +354,7 @@ def _settings(
         "chat_model": state.models.default(account.default_model, group),
         "memory_enabled": account.memory_enabled,
         "generate_titles": account.generate_titles,
+        "language": account.language,
         "instructions": account.instructions,
         "mail_enabled": state.mail is not None,
         "deletion_enabled": may_delete_themselves(state),

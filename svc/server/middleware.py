@@ -100,7 +100,9 @@ async def _no_app(*args: Any) -> None:
 class Edge:
     """The ASGI application: it passes requests to the endpoints of `routes`, and everything else to `lifespan`."""
 
-    def __init__(self, lifespan: ASGIApp, routes: Routes, state: State, not_found: Callable[[], Response]) -> None:
+    def __init__(
+        self, lifespan: ASGIApp, routes: Routes, state: State, not_found: Callable[[Headers], Response]
+    ) -> None:
         self._lifespan = lifespan
         self._routes = routes
         self._state = state
@@ -154,7 +156,7 @@ class Edge:
                 raise
             if refused.status_code == 404 and "route" not in scope and b"text/html" in sent.get(b"accept", b""):
                 with contextlib.suppress(OSError):  # the file of the page cannot be read
-                    refused = self._not_found()
+                    refused = self._not_found(Headers(scope=scope))
             await refused(scope, receive, send_with_headers)
         finally:
             self._end(scope, context, time.monotonic() - began)

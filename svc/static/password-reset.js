@@ -1,5 +1,6 @@
 // Set a new password with the one-time token in the fragment of the link.
 
+const texts = JSON.parse(document.getElementById("texts").textContent);
 const form = document.querySelector("form");
 const [first, second, deleteKeys] = form.querySelectorAll("input");
 // The suffix of a token for an account with an unverified address: its API keys may belong to a stranger
@@ -12,8 +13,8 @@ let token = "";
 // Where passwords are disabled, the link signs in.
 const signsIn = form.dataset.passwords === "off";
 if (signsIn) {
-  document.querySelector("h1").textContent = "Sign in";
-  button.textContent = "Sign in";
+  document.querySelector("h1").textContent = texts.sign_in;
+  button.textContent = texts.sign_in;
   for (const field of [first, second]) {
     field.disabled = true;
     field.parentElement.hidden = true;
@@ -33,7 +34,7 @@ function takeToken() {
   deleteKeys.checked = token.endsWith(UNVERIFIED);
   form.hidden = !token;
   button.disabled = !token;
-  show(alertBox, token ? "" : "This link is incomplete. Open the full link, or request a new one.");
+  show(alertBox, token ? "" : texts.incomplete);
 }
 
 /** Store the session as the application does (svc/static/app/api.js) and open it. */
@@ -55,20 +56,20 @@ async function confirmReset(password) {
     });
     if (answer.status === 200) {
       enter(await answer.json());
-      return { done: true, message: "You are signed in." };
+      return { done: true, message: texts.signed_in };
     }
-    if (answer.status === 204)
-      return { done: true, message: "Your password was changed. You can sign in now." };
-    return { done: false, message: (await answer.json()).error.message };
+    if (answer.status === 204) return { done: true, message: texts.changed };
+    const { code, message } = (await answer.json()).error;
+    return { done: false, message: texts.errors[code] ?? message };
   } catch {
-    return { done: false, message: "Cannot reach the server. Check your connection and try again." };
+    return { done: false, message: texts.unreachable };
   }
 }
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (first.value !== second.value) {
-    show(alertBox, "The passwords do not match.");
+    show(alertBox, texts.differ);
     second.focus();
     return;
   }

@@ -1,5 +1,6 @@
 // Verify an email address with the one-time token in the fragment of the link.
 
+const texts = JSON.parse(document.getElementById("texts").textContent);
 const button = document.querySelector("button");
 const alertBox = document.querySelector("[role=alert]");
 const statusBox = document.querySelector("[role=status]");
@@ -11,9 +12,7 @@ function takeToken() {
   history.replaceState(null, "", location.pathname);
   button.hidden = !token;
   statusBox.textContent = "";
-  alertBox.textContent = token
-    ? ""
-    : "This link is incomplete. Open the full link, or resend it in your settings.";
+  alertBox.textContent = token ? "" : texts.incomplete;
 }
 
 button.addEventListener("click", async () => {
@@ -25,11 +24,14 @@ button.addEventListener("click", async () => {
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ token }),
     });
-    if (answer.ok) statusBox.textContent = "Your email is verified.";
-    else alertBox.textContent = (await answer.json()).error.message;
+    if (answer.ok) statusBox.textContent = texts.verified;
+    else {
+      const { code, message } = (await answer.json()).error;
+      alertBox.textContent = texts.errors[code] ?? message;
+    }
     button.hidden = answer.ok;
   } catch {
-    alertBox.textContent = "Cannot reach the server. Check your connection and try again.";
+    alertBox.textContent = texts.unreachable;
   }
   button.disabled = false;
 });

@@ -5,10 +5,12 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svc import languages
 from svc.billing import checkout_pages as pages
 
+T = {**languages.texts("en")["shared"], **languages.texts("en")["checkout"]}
 TEXT = st.text() | st.sampled_from(
-    ['"><script>alert(1)</script>', "' onfocus=alert(1) '", "<!--", "&quot;", "</textarea>"]
+    ['"><script>alert(1)</script>', "{cancel}", "{email}", "' onfocus=alert(1) '", "<!--", "&quot;", "</textarea>"]
 )
 
 
@@ -28,10 +30,10 @@ class Tags(HTMLParser):
 @given(TEXT)
 def test_values_are_escaped(text: str) -> None:
     for make in (
-        lambda value: pages.amounts(value, value, value, {"free": 20, "pro": 120}),
-        lambda value: pages.sign_in(value, [value]),
-        lambda value: pages.sandbox(value, value),
-        lambda value: pages.returned("paid", value),
-        lambda value: pages.notices(test_money=True, problem=f"x{value}"),
+        lambda value: pages.amounts(T, value, value, value, {"free": 20, "pro": 120}),
+        lambda value: pages.sign_in(T, value, [value]),
+        lambda value: pages.sandbox(T, value, value),
+        lambda value: pages.returned(T, "paid", value),
+        lambda value: pages.notices(T, test_money=True, problem=f"x{value}"),
     ):
         assert Tags(make(text)).found == Tags(make("x")).found

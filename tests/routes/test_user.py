@@ -72,6 +72,7 @@ AS_MADE = {
     "chat_model": "builtin/assistant",
     "memory_enabled": True,
     "generate_titles": "never",  # of accounts of tests
+    "language": None,
     "monthly_limit_micros": None,
     "spent_this_month_micros": 0,
     "instructions": None,

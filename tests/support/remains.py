@@ -19,7 +19,7 @@ Texts = dict[str, list[bytes]]  # by table and column, the first bytes of each v
 
 # Columns without personal data, or in which the API cannot store any: the reason why they need no unique text.
 NOT_PERSONAL = {
-    "one of a few words": """accounts.tier accounts.generate_titles accounts.group_name accounts.group_claimed accounts.allowance_month api_keys.month wallets.month ledger.month holds.month links.purpose runs.status runs.reason
+    "one of a few words": """accounts.tier accounts.generate_titles accounts.language accounts.group_name accounts.group_claimed accounts.allowance_month api_keys.month wallets.month ledger.month holds.month links.purpose runs.status runs.reason
         messages.role messages.status answers.finish_reason support_conversations.status support_messages.role ledger.kind
         checkouts.state usage_days.day usage_days.group_name oauth_flows.provider identities.issuer audit.action
         audit.actor sign_ins.way sign_ins.code artifacts.content_type api_keys.key_prefix providers.api

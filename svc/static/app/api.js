@@ -1,6 +1,8 @@
 // The client of the service's API: session, paths, errors, lists, uploads and event streams.
 // `api.<resource>.<verb>(…)` returns the JSON of the response or throws an ApiError.
 import { effect, signal } from "@preact/signals";
+import { loadSentences, sentenceOf } from "./sentences.js";
+import { texts } from "./texts.js";
 
 const SESSION = "svc.session";
 const OURS = "svc.";
@@ -16,7 +18,8 @@ export const online = signal(navigator.onLine);
 export class ApiError extends Error {
   /** `status` 0: no response. `retryAfter`: seconds, or null. */
   constructor(status, { message, code = null, type = null, param = null, retry_after: retryAfter = null }) {
-    super(message);
+    super(sentenceOf({ code, message }));
+    this.detail = message;
     this.status = status;
     this.code = code;
     this.type = type;
@@ -160,7 +163,7 @@ async function send(method, path, { body, headers = {}, signal: abort, keepalive
 
 function unreachable() {
   online.value = navigator.onLine;
-  return new ApiError(0, { message: "The service did not answer.", code: "unreachable" });
+  return new ApiError(0, { message: texts.common.unreachable, code: "unreachable" });
 }
 
 /**
@@ -168,6 +171,7 @@ function unreachable() {
  * @returns {Promise<ApiError>}
  */
 async function problemOf(answer) {
+  await loadSentences();
   try {
     const error = new ApiError(answer.status, (await answer.json()).error);
     if (answer.status >= 500) error.request_id = answer.headers.get("x-request-id");
@@ -175,7 +179,7 @@ async function problemOf(answer) {
     return error;
   } catch {
     return new ApiError(answer.status, {
-      message: `The service answered with status ${answer.status}.`,
+      message: texts.common.status(answer.status),
       code: "unknown",
     });
   }
@@ -248,7 +252,7 @@ async function* dataLines(answer) {
 }
 
 const connectionLost = () =>
-  new ApiError(0, { message: "The connection was lost before the end.", code: "connection_lost" });
+  new ApiError(0, { message: texts.common.connectionLost, code: "connection_lost" });
 
 /**
  * Yield the chunks of an answer. A mid-stream error is thrown as an ApiError with status 200.
@@ -257,7 +261,10 @@ async function* chunksOf(answer) {
   for await (const data of dataLines(answer)) {
     if (data === "[DONE]") return;
     const chunk = JSON.parse(data);
-    if (chunk.error) throw new ApiError(200, chunk.error);
+    if (chunk.error) {
+      await loadSentences();
+      throw new ApiError(200, chunk.error);
+    }
     yield chunk;
   }
   throw connectionLost();
@@ -357,7 +364,7 @@ function upload(method, path, blob, { onProgress, signal: abort, type = blob.typ
     request.upload.onprogress = ({ loaded, total }) => onProgress?.(loaded, total);
     request.onerror = () => reject(unreachable());
     request.onabort = () => reject(new DOMException("", "AbortError"));
-    request.onload = () => {
+    request.onload = async () => {
       let value = null;
       try {
         value = JSON.parse(request.responseText);
@@ -365,7 +372,12 @@ function upload(method, path, blob, { onProgress, signal: abort, type = blob.typ
         /* an answer without a body */
       }
       if (request.status < 300) resolve(value);
-      else reject(new ApiError(request.status, value?.error ?? { message: `Status ${request.status}.` }));
+      else {
+        await loadSentences();
+        reject(
+          new ApiError(request.status, value?.error ?? { message: texts.common.status(request.status) }),
+        );
+      }
     };
     abort?.addEventListener("abort", () => request.abort());
     request.send(blob);

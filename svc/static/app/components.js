@@ -6,6 +6,7 @@ import { ago, balance, cost, dateTime, dayOfMonth } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 import { link } from "./router.js";
+import { detailOf, sentenceOf } from "./sentences.js";
 import { wallet } from "./state.js";
 import { texts } from "./texts.js";
 
@@ -153,11 +154,13 @@ export function Failed({ error, retry, manual, mayRetry = () => true, retries, a
   const offline = error.status === 0;
   const noFunds = error.code === "insufficient_funds";
   const lost = online.value ? (wasOffline.current ? t.wasOffline : t.unreachable) : t.offline;
-  const text = offline ? lost : noFunds ? fundsText() : error.message;
+  const text = offline ? lost : noFunds ? fundsText() : sentenceOf(error),
+    detail = offline ? null : detailOf(error);
   return html`<div class="notice notice-bad" role="alert">
     <${Icon} name="warning" />
     <div class="notice-text">
       <p>${error.code === "connection_lost" ? t.connectionLost : text}</p>${children}
+      ${detail && html`<small lang="en" dir="ltr">${detail}</small>`}
       ${error.request_id && html`<small>${t.requestId} ${error.request_id}</small>`}
     </div>
     <div class="actions">
@@ -379,8 +382,9 @@ export function placeBeside(list, anchor) {
     margin = 8;
   const below = place.bottom + gap,
     fits = below + list.offsetHeight + margin <= innerHeight;
-  const start =
-    place.left + list.offsetWidth + margin <= innerWidth ? place.left : place.right - list.offsetWidth;
+  const [left, right] = [place.left, place.right - list.offsetWidth],
+    fromRight = document.dir === "rtl" ? right >= margin : left + list.offsetWidth + margin > innerWidth;
+  const start = fromRight ? right : left;
   list.style.top = `${fits ? below : Math.max(margin, place.top - gap - list.offsetHeight)}px`;
   list.style.left = `${Math.max(margin, Math.min(start, innerWidth - list.offsetWidth - margin))}px`;
 }

@@ -1,5 +1,6 @@
 // Format numbers, money and times.
 
+import { texts } from "./texts.js";
 import { LOCALE, number } from "./texts/locale.js";
 export { number };
 
@@ -21,7 +22,12 @@ const short = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumFracti
 const day = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium" });
 const wholeDay = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeZone: "UTC" });
 const dayAndTime = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
-const utcDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "UTC" });
+// 1 December, as in the texts around it
+const utcDay = new Intl.DateTimeFormat(LOCALE === "en" ? "en-GB" : LOCALE, {
+  day: "numeric",
+  month: "long",
+  timeZone: "UTC",
+});
 const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" });
 
 /** Format micros as a balance: $12.34, rounded down. */
@@ -33,20 +39,23 @@ export const estimate = (micros) => rough.format(micros / 1_000_000);
 /** 1,234,567 -> 1.2M */
 export const compact = (value) => short.format(value);
 
+const rounded = (value, digits) =>
+  value.toLocaleString(LOCALE, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+
 export function bytes(value) {
-  const units = ["bytes", "KB", "MB", "GB"];
+  const units = texts.units.bytes;
   let unit = 0;
   for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000;
-  return `${unit ? value.toFixed(value < 10 ? 1 : 0) : value} ${units[unit]}`;
+  return `${rounded(value, unit && value < 10 ? 1 : 0)} ${units[unit]}`;
 }
 
 /** Milliseconds: 0.4 s, 12 s, 3 min 20 s. */
 export function duration(milliseconds) {
   const seconds = milliseconds / 1000;
-  if (seconds < 0.1) return "< 0.1 s";
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  const t = texts.units;
+  if (seconds < 0.1) return `< ${t.seconds(number(0.1))}`;
+  if (seconds < 60) return t.seconds(rounded(seconds, seconds < 10 ? 1 : 0));
+  return t.minutes(number(Math.floor(seconds / 60)), number(Math.round(seconds % 60)));
 }
 
 /** Seconds: 0:07. */
@@ -81,11 +90,12 @@ export function ago(iso, now = Date.now()) {
 export function price({ pricing = {} }) {
   const { input_micros_per_million_tokens: input = 0, output_micros_per_million_tokens: output = 0 } =
     pricing;
-  if (pricing.micros_per_image) return `${cost(pricing.micros_per_image)} / image`;
+  const t = texts.models.prices;
+  if (pricing.micros_per_image) return t.image(cost(pricing.micros_per_image));
   if (pricing.micros_per_thousand_audio_tokens)
-    return `${cost(pricing.micros_per_thousand_audio_tokens)} / 1K audio tokens`;
-  if (pricing.micros_per_audio_minute) return `${cost(pricing.micros_per_audio_minute)} / minute`;
-  return input || output ? `${cost(input)} in · ${cost(output)} out / 1M` : null;
+    return t.speech(cost(pricing.micros_per_thousand_audio_tokens));
+  if (pricing.micros_per_audio_minute) return t.minute(cost(pricing.micros_per_audio_minute));
+  return input || output ? t.tokens(cost(input), cost(output)) : null;
 }
 
 /** A model's id as it is shown: of a model that is the path of a file only the file's name. */

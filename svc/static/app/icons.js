@@ -69,7 +69,7 @@ const PATHS = {
 
 export function Icon({ name, size = 20 }) {
   return html`<svg
-    class="icon"
+    class=${name === "back" ? "icon icon-directed" : "icon"}
     width=${size}
     height=${size}
     viewBox="0 0 24 24"

@@ -18,6 +18,7 @@
  *   least_dollars: number,
  *   passwords: boolean, // whether people sign in with passwords
  *   sign_up_open: boolean, // whether everybody can create an account
+ *   languages: Array<string>,
  *   sends_mail: boolean, // whether the service sends links by mail
  *   output_tokens: number,
  *   least_output_tokens: number,

@@ -11,6 +11,7 @@ import { texts } from "./texts.js";
 import Shell from "./shell.js";
 import Chat from "./views/chat.js";
 import "./state.js";
+import "./language.js";
 import "./identity-providers.js"; // smaller here than as a file of the sign-in form and the settings
 
 /**

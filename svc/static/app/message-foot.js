@@ -22,7 +22,7 @@ export function Versions({ message: { id, versions = [], role }, actions, disabl
   return html`<div class="versions" role="group" aria-label=${names.group}>
     ${arrow(at - 1, names.previous, "")}
     <span class="money">
-      <span class="hidden-text">${names.shown(at + 1, versions.length)}</span>
+      <span class="hidden-text">${t.versions.shown(at + 1, versions.length)}</span>
       <span aria-hidden="true">${at + 1} / ${versions.length}</span>
     </span>
     ${arrow(at + 1, names.next, "turned")}

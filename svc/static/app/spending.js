@@ -3,16 +3,9 @@ import { Field, Progress } from "./components.js";
 import { cost } from "./format.js";
 import { html } from "./html.js";
 import { isNearLimit } from "./state.js";
+import { texts } from "./texts/en/wallet.js";
 
-export const t = {
-  limit: "Monthly limit",
-  limitHint: "US dollars per calendar month. Empty means no limit.",
-  spent: (spent, limit) => `${spent} of ${limit} spent this month`,
-  none: "You can limit what your account, or a single API key, spends in a month.",
-  change: "Change limit",
-  set: "Set a limit",
-  keys: "Limits of API keys",
-};
+const t = texts.spending;
 const MICROS = 1_000_000;
 
 /** The bar of the account or of a key, if it has a limit. */

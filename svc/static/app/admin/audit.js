@@ -3,6 +3,7 @@ import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Button, Empty, Field, List, Time, toast } from "../components.js";
 import { saveFile } from "../files.js";
+import { cost } from "../format.js";
 import { html } from "../html.js";
 import { link } from "../router.js";
 import { me, pagedList } from "../state.js";
@@ -13,7 +14,7 @@ import { adminTexts } from "../texts/en/admin.js";
 const t = adminTexts.audit;
 const names = signal(/** @type {Record<string, string>} */ ({})); // addresses of administrators by id
 const action = signal("");
-const withoutMore = ([name, text]) => [name, text.replace(" …", "")];
+const withoutMore = ([name, text]) => [name, text.replace(/\s*…/, "")];
 const chosen = () => (action.peek() ? { action: action.peek() } : {});
 const log = pagedList(async (after) => {
   const page = await administration.audit({ limit: 50, ...chosen(), after });
@@ -84,6 +85,26 @@ function sentence({ action, subject, details }) {
   const account = email ? html`<a href=${link("admin", "users", subject)}>${email}</a>` : t.deletedAccount;
   const known = Object.hasOwn(t.actions, action);
   const [before, after] = (known ? t.actions[action] : action).split("…");
-  const said = t.details(action, rest);
+  const said = detailsOf(action, rest);
   return html`${before}${after !== undefined && html`${account}${after}`}${said && `: ${said}`}`;
+}
+
+/** The details of a row as text. */
+function detailsOf(action, { name, admin, group, status, amount_micros: amount }) {
+  const invited = action !== "user.change",
+    d = t.details;
+  return [
+    status && (status === "suspended" ? d.suspended : d.reactivated),
+    admin !== undefined && (admin ? d.admin : !invited && d.noAdmin),
+    group !== undefined && groupText(group),
+    !invited && name !== undefined && (name ? d.name(name) : d.noName),
+    amount !== undefined && cost(amount),
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
+function groupText(group) {
+  if (group === null) return t.details.noGroup;
+  return group === "auto" ? t.details.autoGroup : t.details.group(group);
 }

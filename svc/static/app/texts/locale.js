@@ -1,7 +1,9 @@
 // The language of the page, and numbers in its texts.
 
-/** A language of the application, as BCP 47 writes it. The server has chosen it. */
-export const LOCALE = document.documentElement.lang;
+/** The language that the server has chosen, by the cookie or by what the browser asks for. */
+export const LANGUAGE = document.documentElement.lang;
+/** Digits in Arabic texts are those of the formulas, prices and names of models around them. */
+export const LOCALE = LANGUAGE === "ar" ? "ar-u-nu-latn" : LANGUAGE;
 const plain = new Intl.NumberFormat(LOCALE);
 const rules = new Intl.PluralRules(LOCALE);
 

@@ -25,6 +25,7 @@ import { TextBlocks } from "../text-blocks.js";
 import { go, link } from "../router.js";
 import { beginRun, liveRun, runsChanged, timelineOf } from "../run.js";
 import { pagedList, projects, remembered } from "../state.js";
+import { sentenceOf } from "../sentences.js";
 import { texts } from "../texts.js";
 import { tools as available } from "../tools.js";
 import { nameOf } from "../tools/names.js";
@@ -337,7 +338,7 @@ function Facts({ of: run }) {
 function End({ run, finishReason }) {
   const why =
     run.status === "error"
-      ? run.error.message
+      ? sentenceOf(run.error)
       : run.status === "stopped"
         ? (t.reasons[run.reason] ?? run.reason)
         : t.finishReasons[finishReason ?? run.finish_reason];

@@ -266,8 +266,9 @@ function Viewer({ items, at, onAgain }) {
     at.value = Math.max(0, Math.min(items.length - 1, at.value + by));
   };
   const onKey = ({ key }) => {
-    if (key === "ArrowLeft") move(-1);
-    else if (key === "ArrowRight") move(1);
+    const next = document.dir === "rtl" ? "ArrowLeft" : "ArrowRight";
+    if (key === next) move(1);
+    else if (["ArrowLeft", "ArrowRight"].includes(key)) move(-1);
   };
   return html`<${Dialog}
     title=${prompt ?? one.name}

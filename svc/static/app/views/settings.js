@@ -16,6 +16,7 @@ import {
 } from "../components.js";
 import { bytes, date, modelName } from "../format.js";
 import { html } from "../html.js";
+import { LanguageField } from "../language.js";
 import { limits } from "../limits.js";
 import { link } from "../router.js";
 import { SignInMethods } from "../sign-in-methods.js";
@@ -41,7 +42,7 @@ export default function Settings() {
     <h2>${t.chat}</h2>
     <${Resource} of=${settings}>${(now) => html`<${Chat} now=${now} />`}<//>
     <h2>${t.look}</h2>
-    <div class="card">
+    <div class="card stack">
       <${Field}
         label=${texts.shell.theme}
         value=${theme.value}
@@ -50,6 +51,7 @@ export default function Settings() {
           theme.value = event.currentTarget.value;
         }}
       />
+      <${Resource} of=${settings}>${(now) => html`<${Language} chosen=${/** @type {string | null} */ (now.language)} />`}<//>
     </div>
     <h2>${t.tools}</h2>
     <div class="card section-row">
@@ -105,7 +107,8 @@ function Profile({ user }) {
   };
   const sendMail = async () => {
     try {
-      toast((await api.user.verifyEmail()).message, { seconds: 8 });
+      await api.user.verifyEmail();
+      toast(t.verificationSent, { seconds: 8 });
     } catch (problem) {
       toast(problem.message, { kind: "bad" });
     }
@@ -187,6 +190,17 @@ function Chat({ now }) {
       onChange=${(event) => change({ generate_titles: event.currentTarget.value })}
     />
   </div>`;
+}
+
+function Language({ chosen }) {
+  const choose = async (language) => {
+    try {
+      settings.set(await api.user.changeSettings({ language })); // language.js draws the page again
+    } catch (problem) {
+      toast(problem.message, { kind: "bad" });
+    }
+  };
+  return html`<${LanguageField} hint=${t.languageHint} chosen=${chosen} onChoose=${choose} />`;
 }
 
 function Instructions({ text, onSave }) {

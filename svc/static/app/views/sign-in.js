@@ -6,6 +6,7 @@ import { Button, Failed, Field, IconButton, Notice } from "../components.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { IdentityProviders } from "../identity-providers.js";
+import { chooseAsVisitor, LanguageField, storedLanguage } from "../language.js";
 import { limits } from "../limits.js";
 import { texts } from "../texts/en/sign-in.js";
 
@@ -31,6 +32,7 @@ export default function SignIn({ trouble }) {
         ${t.points.map(([icon, text]) => html`<li><${Icon} name=${icon} />${text}</li>`)}
       </ul>
       <p class="quiet"><a href="/docs">${texts.shell.reference}</a></p>
+      <${LanguageField} class="language" chosen=${storedLanguage()} onChoose=${chooseAsVisitor} />
     </section>
     <div class="welcome-form">
       ${trouble.value && html`<${Notice} kind="bad" icon="warning">${trouble.value}<//>`}${form}

@@ -24,11 +24,31 @@ import { csv, saveFile } from "../files.js";
 import { balance, cost, date, dayOfMonth, number } from "../format.js";
 import { html } from "../html.js";
 import { link } from "../router.js";
-import { LimitField, limitIn, SpendingBar, t as spending } from "../spending.js";
+import { LimitField, limitIn, SpendingBar } from "../spending.js";
 import { isAllowanceLow, pagedList, resource, wallet } from "../state.js";
 import { texts } from "../texts/en/wallet.js";
 
-const t = texts.wallet;
+const t = texts.wallet,
+  spending = texts.spending;
+/** The descriptions that the service writes into the ledger, by the names of their texts. */
+const PURPOSES = {
+  funds: /^Added funds$/,
+  testFunds: /^Added funds \(test money\)$/,
+  allowance: /^Allowance (\d{4}-\d\d)$/,
+  tokens: /^(.+): (\d+) input and (\d+) output tokens$/,
+  cachedTokens: /^(.+): (\d+) input \((\d+) cached\) and (\d+) output tokens$/,
+  images: /^(.+): (\d+) images?$/,
+  searches: /^(.+): (\d+) search(?:es)?$/,
+  speech: /^(.+): (\d+) audio tokens \(([\d.]+) s\)$/,
+};
+
+function purposeOf({ description, kind }) {
+  for (const [name, pattern] of Object.entries(PURPOSES)) {
+    const match = pattern.exec(description);
+    if (match) return t.purposes[name](...match.slice(1).map((part) => (/^\d+$/.test(part) ? +part : part)));
+  }
+  return description || t.kinds[kind];
+}
 const ledger = pagedList((after) => api.billing.ledger({ limit: 100, after }));
 const kind = signal("all");
 const days = signal(30),
@@ -290,7 +310,7 @@ function Ledger() {
         shows(entry) &&
         html`<li key=${entry.id}>
           <div class="grow">
-            <p class="item-title">${entry.description || t.kinds[entry.kind]}</p>
+            <p class="item-title">${purposeOf(entry)}</p>
             <p class="quiet small">
               <${Time} at=${entry.created_at} /> · ${t.after} <${Money}
                 micros=${entry.balance_after_micros}

@@ -1,5 +1,4 @@
 // The texts of the administration, which only administrators load.
-import { cost } from "../../format.js";
 import { limits } from "../../limits.js";
 import { count } from "../locale.js";
 
@@ -341,25 +340,16 @@ export const adminTexts = {
       "model.remove": "Removed a model",
       reload: "Read the catalog again",
     },
-    details,
+    details: {
+      suspended: "suspended",
+      reactivated: "reactivated",
+      admin: "administrator",
+      noAdmin: "no longer an administrator",
+      noGroup: "no group",
+      autoGroup: "group by email address",
+      group: (name) => `group ${name}`,
+      name: (name) => `name “${name}”`,
+      noName: "no name",
+    },
   },
 };
-
-/** Return the details of a row of the audit log as text. */
-function details(action, { name, admin, group, status, amount_micros: amount }) {
-  const invited = action !== "user.change";
-  return [
-    status && (status === "suspended" ? "suspended" : "reactivated"),
-    admin !== undefined && (admin ? "administrator" : !invited && "no longer an administrator"),
-    group !== undefined && groupText(group),
-    !invited && name !== undefined && (name ? `name “${name}”` : "no name"),
-    amount !== undefined && cost(amount),
-  ]
-    .filter(Boolean)
-    .join(", ");
-}
-
-function groupText(group) {
-  if (group === null) return "no group";
-  return group === "auto" ? "group by email address" : `group ${group}`;
-}

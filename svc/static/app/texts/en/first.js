@@ -2,13 +2,6 @@
 import { limits } from "../../limits.js";
 import { count, number } from "../locale.js";
 
-const versionTexts = (what) => ({
-  group: `Versions of this ${what}`,
-  previous: `Previous version of this ${what}`,
-  next: `Next version of this ${what}`,
-  shown: (n, all) => `Version ${n} of ${all}`,
-});
-
 const some = (title, n) => (n > 1 ? count(n, "conversation", "conversations") : `“${title}”`);
 
 export const texts = {
@@ -32,6 +25,11 @@ export const texts = {
     admin: "Administration",
     shares: "Shared links",
     shared: "Shared conversation",
+  },
+  units: {
+    bytes: ["bytes", "KB", "MB", "GB"],
+    seconds: (n) => `${n} s`,
+    minutes: (minutes, seconds) => `${minutes} min ${seconds} s`,
   },
   common: {
     loading: "Loading…",
@@ -62,6 +60,7 @@ export const texts = {
     wasOffline: "You were offline. Try again.",
     offline: "You are offline. This continues when you are back online.",
     connectionLost: "The connection was lost before the answer was complete.",
+    status: (status) => `The service answered with status ${status}.`,
     requestId: "Request ID:",
     viewFailed: "This view could not be loaded.",
     reload: "Reload page",
@@ -78,6 +77,8 @@ export const texts = {
     signOut: "Sign out",
     theme: "Theme",
     themes: { system: "System", light: "Light", dark: "Dark" },
+    language: "Language",
+    browserLanguage: "Browser language",
     offline: "You are offline. Your drafts are saved.",
     testMoney: "Test money",
     keys: [
@@ -238,8 +239,17 @@ export const texts = {
     continueText: "Continue where you stopped.",
     reconnecting: "Connection lost. Reconnecting…",
     versions: {
-      user: versionTexts("question"),
-      assistant: versionTexts("answer"),
+      shown: (n, all) => `Version ${n} of ${all}`,
+      user: {
+        group: "Versions of this question",
+        previous: "Previous version of this question",
+        next: "Next version of this question",
+      },
+      assistant: {
+        group: "Versions of this answer",
+        previous: "Previous version of this answer",
+        next: "Next version of this answer",
+      },
     },
     project: "Project",
     noProject: "No project",
@@ -290,6 +300,12 @@ export const texts = {
     several: (n) => count(n, "model", "models"),
     compare: "Compare models",
     kinds: { chat: "chat", image: "images", speech: "speech", transcription: "transcriptions" },
+    prices: {
+      image: (price) => `${price} / image`,
+      speech: (price) => `${price} / 1K audio tokens`,
+      minute: (price) => `${price} / minute`,
+      tokens: (input, output) => `${input} in · ${output} out / 1M`,
+    },
   },
   signIn: {
     signIn: "Sign in",

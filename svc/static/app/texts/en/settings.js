@@ -26,6 +26,8 @@ export const texts = {
     instructionsHint:
       "Sent with every chat: what the models should know about you, and how they should answer.",
     look: "Appearance",
+    languageHint: "For this app and for emails.",
+    verificationSent: "A verification link is on its way to your email address.",
     signIn: "Sign-in",
     changeEmail: "Change email",
     newEmail: "New email",

@@ -52,9 +52,10 @@ export const toolTexts = {
     page: (n) => `page ${number(n)}`,
     lines: (from, to) => (from === to ? `line ${from}` : `lines ${from}–${to}`),
     unverified: (n) =>
-      n === 1
-        ? "A quotation is not in the cited passage word for word. Check it in the file:"
-        : `${n} quotations are not in the cited passages word for word. Check them in the files:`,
+      count(n, {
+        one: "A quotation is not in the cited passage word for word. Check it in the file:",
+        other: "# quotations are not in the cited passages word for word. Check them in the files:",
+      }),
     pageHead: (n) => `Page ${number(n)}`,
     earlier: "Show earlier text",
     later: "Show later text",

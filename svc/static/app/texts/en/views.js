@@ -107,7 +107,6 @@ export const mediaTexts = {
   sounds: "Audio",
   noPictures: "No images yet",
   noSounds: "No audio yet",
-  noModel: "No model of this kind is available.",
   text: "Text to speak",
   voice: "Voice",
   speed: "Speed",

@@ -1,4 +1,5 @@
 import { limits } from "../../limits.js";
+import { count, number } from "../locale.js";
 import { texts as first } from "./first.js";
 
 const rates = limits.chats_per_minute;
@@ -41,11 +42,33 @@ export const texts = {
     filter: "Show",
     kinds: { all: "All entries", credit: "Credits", debit: "Debits" },
     noneOfKind: "No entries.",
+    /** What an entry is for. */
+    purposes: {
+      funds: () => "Added funds",
+      testFunds: () => "Added funds (test money)",
+      allowance: (month) => `Allowance ${month}`,
+      tokens: (model, input, output) =>
+        `${model}: ${number(input)} input and ${number(output)} output tokens`,
+      cachedTokens: (model, input, cached, output) =>
+        `${model}: ${number(input)} input (${number(cached)} cached) and ${number(output)} output tokens`,
+      images: (model, n) => `${model}: ${count(n, "image", "images")}`,
+      searches: (model, n) => `${model}: ${count(n, "search", "searches")}`,
+      speech: (model, n, seconds) => `${model}: ${count(n, "audio token", "audio tokens")} (${seconds} s)`,
+    },
     searching: (n) => `Not in the latest ${n} entries. Still searching…`,
     csv: "Download as CSV",
     saving: (n) => `${n} entries…`,
     after: "then",
     noLedger: "No entries yet",
     noLedgerText: "Your credits and costs appear here, exact to a millionth of a dollar.",
+  },
+  spending: {
+    limit: "Monthly limit",
+    limitHint: "US dollars per calendar month. Empty means no limit.",
+    spent: (spent, limit) => `${spent} of ${limit} spent this month`,
+    none: "You can limit what your account, or a single API key, spends in a month.",
+    change: "Change limit",
+    set: "Set a limit",
+    keys: "Limits of API keys",
   },
 };
