@@ -13,6 +13,7 @@ export const adminTexts = {
     tools: "Tools",
     catalog: "Katalog",
     audit: "Protokoll",
+    prompts: "Prompts",
     "sign-ins": "Anmeldungen",
   },
   refused: "Nur für Administratoren",

@@ -16,6 +16,7 @@ export const texts = {
     settings: "Einstellungen",
     imports: "Chats importieren",
     memory: "Erinnerungen",
+    prompts: "Prompts",
     shares: "Geteilte Links",
     shared: "Geteilte Unterhaltung",
     "tool-servers": "Tool-Server",
