@@ -361,6 +361,7 @@ def _first_use(config: Config) -> Iterator[Callable[[], object]]:
     if config.builtin:
         yield partial(import_module, "svc.builtin.assistant")
         yield partial(import_module, "_strptime")  # for its dates
+    yield partial(import_module, "tomllib")  # for the texts
     yield from pages.first_use(config)
     yield from (partial(checkout_pages.template, name) for name in checkout_pages.TEMPLATES)
     if config.smtp_url is not None:

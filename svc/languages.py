@@ -2,7 +2,6 @@
 
 import functools
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ def requested(headers: Headers) -> str:
 def accepted(header: str) -> str:
     """Return the language with the highest weight in an Accept-Language header (RFC 9110, 12.5.4), or English."""
     ranges = [_RANGE.fullmatch(part) for part in header.split(",", _MOST_RANGES)[:_MOST_RANGES]]
-    weights = [(match[1].lower(), float(match[2] or 1)) for match in ranges if match]
+    weights = [(match[1].lower(), 1.0 if match[2] is None else float(match[2])) for match in ranges if match]
     known = [(weight, name) for name, weight in weights if name in LANGUAGES and weight > 0]
     return max(known, key=lambda one: one[0], default=(0, "en"))[1]
 
@@ -40,7 +39,9 @@ def direction(language: str) -> str:
 @functools.cache
 def texts(language: str) -> dict[str, Any]:
     """Return the sections of `translations/<language>.toml`."""
-    return tomllib.loads((_FOLDER / f"{language}.toml").read_text())
+    from tomllib import loads  # late: the start needs no texts
+
+    return loads((_FOLDER / f"{language}.toml").read_text())
 
 
 def message(language: str, code: str, english: str) -> str:

@@ -7,7 +7,7 @@ the modules' addresses to these scripts, so that modules which are loaded later 
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import orjson
 
@@ -38,6 +38,9 @@ _INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 _LATER = re.compile(r'\bimport\("(\.[^"]+)"\)')
 
 
+_Import = tuple[str, str, Sequence[str]]  # a module of the application, a module that it imports, and the names
+
+
 def texts_script(language: str) -> str:
     return f"texts.{language}.js"
 
@@ -48,12 +51,14 @@ class Joined:
     `sources` are all modules by their paths.
     """
 
-    def __init__(self, sources: Mapping[str, str], entry: str, outside: Collection[str] = ()) -> None:
+    def __init__(
+        self, sources: Mapping[str, str], imports: Sequence[_Import], entry: str, outside: Collection[str] = ()
+    ) -> None:
         self._sources, self._outside = sources, outside
         self.paths: list[str] = []  # each after those that it imports
         self._functions: list[str] = []
         self._add(entry)
-        self.script = "".join([*self._functions, *self._exports()])
+        self.script = "".join([*self._functions, *self._exports(imports)])
         del self._sources, self._functions  # 2 MB
 
     def _add(self, path: str) -> None:
@@ -91,12 +96,12 @@ class Joined:
             self._add(path)
         return f"module{self.paths.index(path)}"
 
-    def _exports(self) -> list[str]:
+    def _exports(self, imports: Sequence[_Import]) -> list[str]:
         """Return the exports that the other modules import."""
         shared: dict[str, set[str]] = {path: set() for path in self.paths}
-        for path in self._sources.keys() - shared.keys():
-            for _, names, specifier in _IMPORT.findall(self._sources[path]):
-                shared.get(_path_of(specifier, path), set()).update(re.findall(r"(\w+)(?: as \w+)?", names))
+        for importer, path, names in imports:
+            if importer not in shared:
+                shared.get(path, set()).update(names)
         named = enumerate("" if path in self._outside else ", ".join(sorted(names)) for path, names in shared.items())
         return [f"export const {{{names}}} = module{number};\n" for number, names in named if names]
 
@@ -111,8 +116,14 @@ class FirstView:
     def __init__(self, sources: Mapping[str, str], languages: Iterable[str]) -> None:
         entry = f"{TEXTS}first.js"
         chosen = {name: sources[entry.replace("/en/", f"/{name}/")] for name in languages}
-        texts = {name: Joined({**sources, entry: text}, entry) for name, text in chosen.items()}
-        joined = Joined(sources, ENTRY, texts["en"].paths)
+        imports = [
+            (path, _path_of(specifier, path), re.findall(r"(\w+)(?: as \w+)?", names))
+            for path, source in sources.items()
+            if path.startswith("app/")
+            for _, names, specifier in _IMPORT.findall(source)
+        ]
+        texts = {name: Joined({**sources, entry: text}, imports, entry) for name, text in chosen.items()}
+        joined = Joined(sources, imports, ENTRY, texts["en"].paths)
         self._paths, self._of_texts = joined.paths, texts["en"].paths
         self.scripts = {SCRIPT: joined.script} | {texts_script(name): one.script for name, one in texts.items()}
 

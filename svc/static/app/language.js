@@ -61,11 +61,11 @@ effect(() => {
 
 /** A field for the language; `chosen` is null for that of the browser. */
 export function LanguageField({ chosen, onChoose, ...field }) {
-  const { languages } = limits;
+  const languages = limits.languages.map((language) => [language, NAMES[language]]);
   return html`<${Field}
     label=${texts.shell.language}
     value=${chosen ?? ""}
-    options=${[["", texts.shell.browserLanguage], ...languages.map((language) => [language, NAMES[language]])]}
+    options=${[["", texts.shell.browserLanguage], ...languages]}
     onChange=${(event) => onChoose(event.currentTarget.value || null)}
     ...${field}
   />`;

@@ -51,7 +51,7 @@ export default function Settings() {
           theme.value = event.currentTarget.value;
         }}
       />
-      <${Resource} of=${settings}>${(now) => html`<${Language} chosen=${/** @type {string | null} */ (now.language)} />`}<//>
+      <${Resource} of=${settings}>${(now) => html`<${Language} chosen=${now.language} />`}<//>
     </div>
     <h2>${t.tools}</h2>
     <div class="card section-row">
