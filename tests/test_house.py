@@ -179,7 +179,6 @@ LATE = {
     "httpx": "10 MB for names outside ASCII; Stripe and identity providers import it at the start",
     "svc.outbound.json_requests": "needs httpx: imported at the start with Stripe or an identity provider",
     "svc.auth.openid": "imported at the start with an identity provider",
-    "tomllib": "imported at the start with a catalog",
     "svc.authority": "needs cryptography: makes a certificate at the start or when it expires",
     "argon2.exceptions": "comes with argon2",
     "snowballstemmer.{name}_stemmer": "one for each language in which an account writes",

@@ -8,7 +8,8 @@ export const texts = {
     intro: "Gib am Anfang einer Nachricht / ein, um einen zu verwenden.",
     none: "Noch keine Prompts",
     noneText:
-      "Speichere Texte, die du oft sendest. Schreibe {{name}} für einen Wert, nach dem jedes Mal gefragt wird.",
+      "Speichere Texte, die du oft sendest. Schreibe {{name}} für einen Wert, nach dem jedes " +
+      "Mal gefragt wird.",
     create: "Neuer Prompt",
     edit: "Bearbeiten",
     editTitle: (name) => `„${name}“ bearbeiten`,
