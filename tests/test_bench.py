@@ -6,7 +6,8 @@ import pytest
 
 from svc import cli
 from svc.schema import command_connection
-from tests import bench, bench_wallet
+from tests import bench, bench_files, bench_wallet
+from tests.conftest import Service
 from tests.support import bench_fill
 from tests.support.server import ROOT
 
@@ -49,3 +50,9 @@ async def test_benchmark_of_the_wallet_ends_with_correct_books(
         "concurrency  64, 64 accounts",
         "concurrency  64, 1 account  ",
     ]
+
+
+@pytest.mark.slow
+async def test_benchmark_of_files_of_projects_stays_within_its_targets(service: Service) -> None:
+    figures = await bench_files.measure(service, 1, searches=20)
+    assert [name for name, figure, target in figures if figure > target] == [], figures
