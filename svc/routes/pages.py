@@ -64,6 +64,7 @@ _TYPES = {
     ".png": "image/png",
     ".svg": "image/svg+xml",
     ".webmanifest": "application/manifest+json",
+    ".woff2": "font/woff2",
 }
 _FILE_HEADERS = {
     **OF_PAGES,
@@ -263,7 +264,7 @@ def _page_answer(request: Request, name: str) -> Response:
 
 
 @describes(
-    "Get a script, style sheet or image",
+    "Get a script, style sheet, image or font",
     parameters=[
         path_id("path", "The file's path. With the release in front, the file may be cached for any time.", "style.css")
     ],
@@ -272,6 +273,7 @@ def _page_answer(request: Request, name: str) -> Response:
         contents={
             **{media_type.partition(";")[0]: Content(string) for media_type in _TYPES.values()},
             "image/png": Content(string.about(contentMediaType="image/png")),
+            "font/woff2": Content(string.about(contentMediaType="font/woff2")),
         },
         headers=_FILE_HEADERS,
     ),

@@ -77,6 +77,38 @@ async def test_formulas_are_drawn_as_mathml(server: RunningServer, browser: Brow
         assert await page.evaluate("window.hit") is None
 
 
+async def test_parentheses_roots_and_integrals_grow_with_a_font_of_the_page(
+    server: RunningServer, browser: Browser
+) -> None:
+    heights = """one => {
+        const of = name => [...one.querySelectorAll(name)].map(part => part.getBoundingClientRect().height);
+        const glyph = sign => [...one.querySelectorAll("mo")].find(part => part.textContent === sign)
+            .getBoundingClientRect().height;
+        return {fraction: Math.max(...of("mfrac")), letter: Math.min(...of("mi")), left: glyph("("), sum: glyph("\u222b")};
+    }"""
+    formula = r"$$\left( \frac{\frac{a}{b}}{\frac{c}{\frac{d}{e}}} \right) \int x \, dx$$"
+    async with signed_in(browser, server, model="echo") as page:
+        assert await page.evaluate("[...document.fonts].length") == 0  # loaded with the first formula
+        await say(page, formula)
+        await answered(page)
+        math = page.locator(".said-assistant math")
+        await expect(math).to_have_count(1)
+        assert await page.evaluate("document.fonts.check('16px \"Noto Sans Math\"')")
+        found = await math.evaluate(heights)
+        assert found["left"] >= 0.9 * found["fraction"], found
+        assert found["sum"] >= 1.8 * found["letter"], found
+
+
+async def test_formula_stays_with_a_font_of_the_device_if_the_font_cannot_be_loaded(
+    server: RunningServer, browser: Browser
+) -> None:
+    async with signed_in(browser, server, model="echo", allow=["ERR_FAILED"]) as page:
+        await page.route("**/*.woff2", lambda route: route.abort())
+        await say(page, "$x^2$")
+        await answered(page)
+        await expect(page.locator(".said-assistant math")).to_have_count(1)
+
+
 async def test_formula_stays_whole_while_it_streams(server: RunningServer, browser: Browser) -> None:
     async with signed_in(browser, server, model="script") as page:
         lines = [

@@ -1,4 +1,4 @@
-// Formulas as MathML elements. KaTeX is loaded with the first formula.
+// Formulas as MathML elements. KaTeX and a font are loaded with the first formula.
 import { useSignal } from "@preact/signals";
 import { h } from "preact";
 import { useEffect } from "preact/hooks";
@@ -6,15 +6,26 @@ import { html } from "./html.js";
 import { schedule } from "./scheduler.js";
 
 const SCRIPT = "katex/katex.min.js"; // not a module: it exports itself to `globalThis.katex`
+// Without a font with a MATH table, parentheses, roots and integrals do not grow, and many phones have none.
+const FONT = new URL(
+  "../vendor/@fontsource/noto-sans-math/noto-sans-math-latin-400-normal.woff2",
+  import.meta.url,
+);
 const LONGEST = 2_000; // characters; a longer formula is shown as its source
 let loading;
 
+/** A formula waits for its font, so that it does not move. Without the font, it has one of the device. */
 function load() {
-  loading ??= import(SCRIPT).catch((error) => {
+  loading ??= Promise.all([import(SCRIPT), loadFont().catch(() => {})]).catch((error) => {
     loading = undefined;
     throw error;
   });
   return loading;
+}
+
+async function loadFont() {
+  const file = await fetch(FONT); // not by its address: the policy of the page allows no fonts
+  document.fonts.add(await new FontFace("Noto Sans Math", await file.arrayBuffer()).load());
 }
 
 /** The elements of KaTeX's tree. Its own elements are spans around <math>, which are left out. */

@@ -17,8 +17,14 @@ export function useReadingPlace(column, thread) {
     const box = column.current;
     if (box) box.scrollTop = box.scrollHeight;
   };
-  // Scroll anchoring of the browser is off at the end, because it is slow at each paint.
-  const hold = () => column.current?.classList.toggle("following", following.current);
+  // Scroll anchoring of the browser keeps messages in place when those above get their real heights. While an
+  // answer grows at the end, it is off, because it is slow at each paint.
+  const isGrowing = thread.live.value !== null;
+  const hold = () =>
+    column.current?.classList.toggle("following", following.current && thread.live.peek() !== null);
+  useLayoutEffect(() => {
+    hold();
+  }, [isGrowing]);
   useEffect(() => {
     const box = column.current;
     if (!box) return undefined;

@@ -31,6 +31,7 @@ const lowBalanceShown = remembered("low-balance-shown", "");
 const nearLimitShown = remembered("near-limit-shown", "");
 const keyLimitShown = remembered("key-limit-shown", "");
 // Whether it is open, and whether the search has the focus
+const isSandbox = remembered("sandbox", false); // so that the next load shows it from the start
 const drawer = signal(/** @type {boolean | "search"} */ (false));
 const keyList = signal(false);
 const signInAgain = signal(null); // the component, once it is needed
@@ -57,7 +58,10 @@ export default function Shell({ view, children }) {
   useEffect(() => {
     if (expired.value && !signInAgain.peek()) loadSignInAgain();
   }, [expired.value, online.value]);
-  useEffect(() => tellLow(wallet.data.value), [wallet.data.value]);
+  useEffect(() => {
+    if (wallet.data.value) isSandbox.value = wallet.data.value.payments === "sandbox";
+    tellLow(wallet.data.value);
+  }, [wallet.data.value]);
   useEffect(() => {
     drawer.value = false;
     // Move focus to the heading of the new view for screen readers. The first view keeps the browser's
@@ -92,10 +96,7 @@ export default function Shell({ view, children }) {
             }}
           />
           <a class="brand top-title" href=${link("chat")} tabindex="-1" aria-hidden="true">${texts.name}</a>
-          ${
-            wallet.data.value?.payments === "sandbox" &&
-            html`<span class="badge top-badge">${t.testMoney}</span>`
-          }
+          ${isSandbox.value && html`<span class="badge top-badge">${t.testMoney}</span>`}
           <${IconButton} icon="edit" label=${t.newChat} href=${link("chat")} />
         </div>
         ${!online.value && html`<p class="offline" role="status">${t.offline}</p>`}

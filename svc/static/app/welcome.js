@@ -35,6 +35,8 @@ function Connect() {
 
 export function Welcome({ onSend }) {
   const { name } = session.value.user;
+  const isKnown = (of) => of.data.value !== undefined || of.error.value;
+  if (!isKnown(models) || !isKnown(settings)) return null; // what comes later would push the greeting
   return html`<div class="greeting">
     <p class="greeting-title">${name ? t.greetingTo(name) : t.greeting}</p>
     <ul class="suggestions">

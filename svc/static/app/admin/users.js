@@ -1,7 +1,7 @@
 // Users: search, filters, the list and invitations. An address with an id shows one user.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Button, Dialog, Empty, Failed, Field, Money, Time } from "../components.js";
+import { Button, Dialog, Empty, Failed, Field, Loading, Money, Time } from "../components.js";
 import { bytes } from "../format.js";
 import { html } from "../html.js";
 import { limits } from "../limits.js";
@@ -48,6 +48,8 @@ function Everybody() {
   const set = (what) => {
     filter.value = { ...filter.peek(), ...what };
   };
+  // A filter depends on the groups
+  if (groups.data.value === undefined && !groups.error.value) return html`<${Loading} />`;
   const named = (groups.data.value ?? []).map((name) => [name, name]);
   const numeric = (text) => html`<th class="num">${text}</th>`;
   return html`
