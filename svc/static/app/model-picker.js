@@ -53,7 +53,7 @@ export function ModelPicker({
     if (!value || !known || known.some(({ id: one }) => one === value)) return;
     onChange(null);
     toast(t.gone(value));
-  }, [value, known]);
+  }, [value, models.data.value]);
   const entries = useComputed(() => {
     const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = (modelsOf(kind) ?? []).filter((model) =>
