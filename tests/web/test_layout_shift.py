@@ -19,7 +19,19 @@ new PerformanceObserver(list => {
     for (const {value, hadRecentInput, sources} of list.getEntries())
         if (!hadRecentInput) shifts.push([value, ...sources.map(({node}) => node?.className ?? "")]);
 }).observe({type: "layout-shift", buffered: true});"""
-VIEWS = ["wallet", "settings", "keys", "artifacts", "projects", "media", "agents", "support", "providers", "memory", "admin"]
+VIEWS = [
+    "wallet",
+    "settings",
+    "keys",
+    "artifacts",
+    "projects",
+    "media",
+    "agents",
+    "support",
+    "providers",
+    "memory",
+    "admin",
+]
 TEXT = "Answer **{n}**\n\n```python\nprint({n})\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nAnd $x^{n}$."
 
 
