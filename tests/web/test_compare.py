@@ -156,6 +156,24 @@ async def test_stop_ends_the_comparison_and_the_models_that_have_not_answered_ar
         await expect(page.locator(".versions")).to_have_count(0)
 
 
+async def test_queued_question_waits_for_all_models(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, model="script") as page:
+        composer = page.get_by_label("Message", exact=True)
+        await composer.fill("say begun\nwait 3000")
+        await page.get_by_role("button", name="Model:").click()
+        await page.get_by_role("button", name="Compare models").click()
+        await choose(page, "builtin/script", "builtin/echo")
+        await page.get_by_role("button", name="Compare 2 models").click()
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator(".compared").first).to_contain_text("begun")
+        await page.keyboard.press("Escape")
+        await say(page, "say next")
+        await expect(page.locator(".queue li")).to_have_count(1)
+        await answered(page, 2)
+        await expect(page.locator(".said-assistant").last).to_contain_text("next")
+        await expect(page.locator(".versions").first).to_contain_text("2 / 2")
+
+
 async def test_new_chat_from_an_answer_has_the_messages_before(server: RunningServer, browser: Browser) -> None:
     options = await kept(server)
     async with signed_in(browser, server, **options) as page:

@@ -456,8 +456,8 @@ class Thread {
       await this.send({ ...what, model: models[at] });
       this.next.value = models.slice(at + 1);
       const answer = this.messages.peek().at(-1);
-      const goesOn = answer?.role === "assistant" && answer.status !== "stopped" && !this.problem.peek();
-      if (!goesOn || !this.next.peek().length) break;
+      const isHeld = answer?.role !== "assistant" || ["stopped", "waiting"].includes(answer.status);
+      if (isHeld || this.problem.peek() || !this.next.peek().length) break;
       what = { replaces: await this.#stored(answer) };
     }
     this.next.value = [];
