@@ -46,7 +46,6 @@ LOOKS: list[tuple[int, Theme]] = [(390, "light"), (SMALLEST_WIDE, "dark")]
 OTHER_LOOKS: list[tuple[int, Theme]] = [(390, "dark"), (1440, "light")]
 # Most tests have the wide page. Those of what a narrow one moves or hides have this one, and in the long run both.
 WIDTHS = pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.soak)])
-BOTH_WIDTHS = pytest.mark.parametrize("width", [390, 1440])
 PASSWORD = "correct horse battery"
 _REMEMBER = "items => { for (const {name, value} of items) localStorage[name] = value; }"
 _AXE = TESTS / "axe-core" / "axe.min.js"

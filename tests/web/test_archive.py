@@ -5,7 +5,7 @@ from typing import Any
 
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import BOTH_WIDTHS, WITH_BROWSER, Visitor, findings, new_visitor, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, findings, new_visitor, signed_in
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
@@ -36,7 +36,7 @@ async def choose(page: Page, menu: str, item: str) -> None:
     await page.get_by_role("menu").get_by_text(item, exact=True).click()
 
 
-@BOTH_WIDTHS
+@WIDTHS
 async def test_conversation_is_archived_found_and_taken_out(
     server: RunningServer, browser: Browser, width: int
 ) -> None:
@@ -84,7 +84,7 @@ async def test_question_takes_the_open_conversation_out_of_the_archive(server: R
     assert await titles(server, visitor, "true") == []
 
 
-@BOTH_WIDTHS
+@WIDTHS
 async def test_several_conversations_are_deleted_with_undo_and_archived(
     server: RunningServer, browser: Browser, width: int
 ) -> None:

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Page, expect
 
 from svc.builtin.processes import ProcessPool
 from svc.builtin.voice import Voice
-from tests.support.browser import BOTH_WIDTHS, WITH_BROWSER, chromium, findings, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, chromium, findings, signed_in
 from tests.support.server import RunningServer
 from tests.support.sounds import wav
 
@@ -64,7 +64,7 @@ async def said(page: Page, *sentences: str) -> None:
     await expect(page.locator("#composer")).to_have_value(re.compile(some, re.IGNORECASE | re.DOTALL), timeout=60_000)
 
 
-@BOTH_WIDTHS
+@WIDTHS
 async def test_words_appear_at_the_cursor_while_one_speaks(
     server: RunningServer, speaking: Browser, width: int
 ) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 from playwright.async_api import Browser, expect
 
 from tests.support import exports
-from tests.support.browser import BOTH_WIDTHS, WITH_BROWSER, findings, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, findings, signed_in
 from tests.support.server import RunningServer
 
-pytestmark = [*WITH_BROWSER, BOTH_WIDTHS]
+pytestmark = [*WITH_BROWSER, WIDTHS]
 
 
 async def test_chats_are_imported_reported_and_undone(

@@ -4,11 +4,11 @@ import asyncio
 
 from playwright.async_api import Browser, expect
 
-from tests.support.browser import BOTH_WIDTHS, WITH_BROWSER, findings, new_visitor, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, findings, new_visitor, signed_in
 from tests.support.browser_chat import keep_conversation
 from tests.support.server import RunningServer
 
-pytestmark = [*WITH_BROWSER, BOTH_WIDTHS]
+pytestmark = [*WITH_BROWSER, WIDTHS]
 
 
 async def test_memory_is_searched_forgotten_and_remembered(server: RunningServer, browser: Browser, width: int) -> None:

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, expect
 from svc.billing import wallet
 from svc.ids import new_id
 from tests.support.browser import (
-    BOTH_WIDTHS,
+    WIDTHS,
     WITH_BROWSER,
     credit,
     database,
@@ -59,7 +59,7 @@ def spend(server: RunningServer, account_id: str, micros: int, key_id: str | Non
         assert wallet.settle(tx, account_id, hold_id, micros, **call, now_seconds=now) == micros
 
 
-@BOTH_WIDTHS
+@WIDTHS
 async def test_key_has_a_limit_that_can_be_changed(server: RunningServer, browser: Browser, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, dollars=9)
     async with signed_in(browser, server, "/#/keys", visitor=visitor, width=width) as page:
@@ -103,7 +103,7 @@ async def test_key_has_a_limit_that_can_be_changed(server: RunningServer, browse
             assert (key["name"], key["monthly_limit_micros"]) == ("weekly", None)
 
 
-@BOTH_WIDTHS
+@WIDTHS
 async def test_wallet_shows_the_limit_and_a_notice_from_80_percent(
     server: RunningServer, browser: Browser, width: int
 ) -> None:

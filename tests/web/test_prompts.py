@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import BOTH_WIDTHS, WITH_BROWSER, Visitor, database, findings, new_visitor, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, database, findings, new_visitor, signed_in
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
@@ -34,7 +34,7 @@ def composer(page: Page) -> Any:
     return page.get_by_label("Message", exact=True)
 
 
-@BOTH_WIDTHS
+@WIDTHS
 async def test_slash_opens_prompts_and_variables_are_asked_for(
     server: RunningServer, browser: Browser, width: int
 ) -> None:
@@ -106,7 +106,7 @@ async def test_slash_that_begins_no_prompt_stays_in_the_text(server: RunningServ
         await expect(composer(page)).to_have_value(f"First line\n{SHORTEN['text']}")
 
 
-@BOTH_WIDTHS
+@WIDTHS
 async def test_prompts_are_added_changed_deleted_exported_and_imported(
     server: RunningServer, browser: Browser, width: int, tmp_path: Path
 ) -> None:
@@ -189,7 +189,7 @@ async def test_file_that_is_larger_than_a_request_is_imported_in_parts(
         await expect(page.locator(".item-title")).to_have_count(60)
 
 
-@BOTH_WIDTHS
+@WIDTHS
 async def test_administrator_shares_prompts_that_others_see(
     server: RunningServer, browser: Browser, width: int
 ) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from playwright.async_api import Browser, Page, Request, expect
 
-from tests.support.browser import BOTH_WIDTHS, WITH_BROWSER, findings, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, findings, signed_in
 from tests.support.browser_chat import answered, choose_model, say
 from tests.support.server import RunningServer
 
-pytestmark = [*WITH_BROWSER, BOTH_WIDTHS]
+pytestmark = [*WITH_BROWSER, WIDTHS]
 
 
 async def begin(page: Page) -> None:

@@ -4,12 +4,12 @@ import asyncio
 
 from playwright.async_api import Browser, expect
 
-from tests.support.browser import BOTH_WIDTHS, WITH_BROWSER, new_visitor, signed_in
+from tests.support.browser import WIDTHS, WITH_BROWSER, new_visitor, signed_in
 from tests.support.browser_chat import answered, say
 from tests.support.model_server import ModelServer
 from tests.support.server import RunningServer
 
-pytestmark = [*WITH_BROWSER, BOTH_WIDTHS]
+pytestmark = [*WITH_BROWSER, WIDTHS]
 
 
 async def test_title_arrives_after_the_first_answer(server: RunningServer, browser: Browser, width: int) -> None:
