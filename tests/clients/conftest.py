@@ -39,6 +39,11 @@ OTHER_FORMATS = {
 Services = tuple[RunningServer, FormatServer]
 
 
+def in_soak(*models: str) -> list[Any]:
+    """Return parameters for the long run: plain tests prove the same of each format without the client's process."""
+    return [pytest.param(model, marks=pytest.mark.soak) for model in models]
+
+
 @dataclass
 class Lab:
     """The service, the model server behind it, and an account with 50 dollars."""

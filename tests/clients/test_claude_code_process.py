@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.conftest import CALL_MICROS, Lab, Services
+from tests.clients.conftest import CALL_MICROS, Lab, Services, in_soak
 from tests.support.clients import environment, needed, npm_packages, run
 from tests.support.model_media import PNG
 from tests.support.people import another_person
@@ -86,7 +86,7 @@ async def test_claude_code_continues_a_session_and_starts_a_sub_agent(lab: Lab, 
     assert all(messages[2]["content"] == "First." for messages in asked if messages not in of_agent)
 
 
-@pytest.mark.parametrize("model", ["broken", "responses/cut-after-5-chunks", "messages/cut-after-5-chunks"])
+@pytest.mark.parametrize("model", ["broken", *in_soak("responses/cut-after-5-chunks", "messages/cut-after-5-chunks")])
 async def test_claude_code_retries_a_broken_stream_without_streaming(lab: Lab, tmp_path: Path, model: str) -> None:
     asked_before = len(lab.upstream.requests)
     assert (await claude(lab, tmp_path, model, "Hello")).endswith("Hello, world!")
@@ -98,7 +98,9 @@ async def test_claude_code_shows_the_empty_wallet(services: Services, tmp_path: 
     assert "wallet" in await claude(poor, tmp_path, "coder", "Hello", status=1)
 
 
-@pytest.mark.parametrize("model", ["small", "responses/script+context-50000", "messages/script+context-50000"])
+@pytest.mark.parametrize(
+    "model", ["small", *in_soak("responses/script+context-50000", "messages/script+context-50000")]
+)
 async def test_claude_code_compacts_a_conversation_that_is_too_long(lab: Lab, tmp_path: Path, model: str) -> None:
     text = "It is a long text. " * 5_000
     assert await claude(lab, tmp_path, model, f"{text}\nsay First.") == "First."

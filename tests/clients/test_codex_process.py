@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.conftest import CALL_MICROS, Lab, Services
+from tests.clients.conftest import CALL_MICROS, Lab, Services, in_soak
 from tests.support.clients import environment, needed, npm_packages, run
 from tests.support.model_media import PNG
 from tests.support.people import another_person
@@ -116,7 +116,7 @@ async def test_codex_resumes_a_session_and_starts_a_sub_agent(lab: Lab, tmp_path
     assert {message["reasoning_content"] for message in said} == {"Let me think."}
 
 
-@pytest.mark.parametrize("model", ["broken", "responses/cut-after-5-chunks", "messages/cut-after-5-chunks"])
+@pytest.mark.parametrize("model", ["broken", *in_soak("responses/cut-after-5-chunks", "messages/cut-after-5-chunks")])
 async def test_codex_ends_with_an_error_when_the_stream_breaks(lab: Lab, tmp_path: Path, model: str) -> None:
     message, shown = await codex(lab, tmp_path, model, "Hello", status=1)
     assert message == "" and "ERROR" in shown
@@ -132,7 +132,9 @@ async def test_codex_shows_the_empty_wallet_and_asks_once(services: Services, tm
     assert answer.headers["x-ratelimit-remaining-requests"] == "18"
 
 
-@pytest.mark.parametrize("model", ["small", "responses/script+context-50000", "messages/script+context-50000"])
+@pytest.mark.parametrize(
+    "model", ["small", *in_soak("responses/script+context-50000", "messages/script+context-50000")]
+)
 async def test_codex_compacts_a_conversation_that_is_too_long(lab: Lab, tmp_path: Path, model: str) -> None:
     text = "It is a long text. " * 6_000
     assert (await codex(lab, tmp_path, model, f"{text}\nsay First."))[0] == "First."

@@ -7,7 +7,7 @@ import orjson
 import pytest
 import pytest_asyncio
 
-from tests.clients.conftest import CALL_MICROS, MODELS, Lab, Services, served
+from tests.clients.conftest import CALL_MICROS, MODELS, Lab, Services, in_soak, served
 from tests.clients.test_claude_code_process import as_script, claude
 from tests.clients.test_codex_process import call, codex
 from tests.support.search_engine import SearchEngine, answer_of
@@ -32,7 +32,9 @@ async def services(tmp_path_factory: pytest.TempPathFactory, engine: SearchEngin
         yield running
 
 
-@pytest.mark.parametrize("model", ["coder", "thinker", "gpt-5.5", "responses/script", "messages/script+reasoning"])
+@pytest.mark.parametrize(
+    "model", ["coder", "gpt-5.5", *in_soak("thinker", "responses/script", "messages/script+reasoning")]
+)
 async def test_codex_cites_a_page_of_the_search_engine(
     lab: Lab, engine: SearchEngine, tmp_path: Path, model: str
 ) -> None:
@@ -45,7 +47,9 @@ async def test_codex_cites_a_page_of_the_search_engine(
     assert len(calls) == 2 and await lab.spent() == PRICE + 2 * CALL_MICROS
 
 
-@pytest.mark.parametrize("model", ["claude-opus-5", "claude-sonnet-4-5", "responses/script", "messages/script"])
+@pytest.mark.parametrize(
+    "model", ["claude-opus-5", "messages/script", *in_soak("claude-sonnet-4-5", "responses/script")]
+)
 async def test_claude_code_cites_a_page_of_the_search_engine(
     lab: Lab, engine: SearchEngine, tmp_path: Path, model: str
 ) -> None:

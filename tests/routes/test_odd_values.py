@@ -360,6 +360,12 @@ class Walk:
                         [orjson.loads(line) for line in archive.read(name).splitlines()]
 
 
+@pytest.fixture
+def config(config: Config) -> Config:
+    """No tool server answers here: 45 lists of tools would take 2 seconds each."""
+    return dataclasses.replace(config, list_tools_seconds=0.05)
+
+
 @pytest.mark.parametrize(
     "area", [area if area in SMALL else pytest.param(area, marks=pytest.mark.slow) for area in AREAS]
 )
