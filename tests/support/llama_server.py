@@ -1,5 +1,5 @@
-"""llama.cpp's server with a small model, which answers all three formats: `python -m tests.support.llama_server FILE`
-prints its address, and ends with its standard input.
+"""llama.cpp's server with a small model, which answers all three formats: `python -m tests.support.llama_server FILE TOKENS`
+with the tokens of its context prints its address, and ends with its standard input.
 """
 
 import sys
@@ -10,7 +10,7 @@ def main() -> None:
 
     parameters = xllamacpp.CommonParams()
     parameters.model.path = sys.argv[1]
-    parameters.n_ctx = 4096
+    parameters.n_ctx = int(sys.argv[2])
     parameters.n_parallel = 1
     parameters.cpuparams.n_threads = 1  # more wait for each other on a busy machine
     server = xllamacpp.Server(parameters)
