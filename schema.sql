@@ -426,6 +426,9 @@ CREATE TABLE conversations (
     always_allow TEXT NOT NULL DEFAULT '[]' -- the tools that run there without a question, as JSON
         CONSTRAINT always_allow_form CHECK (always_allow LIKE '[%]' AND length(always_allow) <= 10000),
     archived INTEGER NOT NULL DEFAULT 0 CONSTRAINT archived_bool CHECK (archived IN (0, 1)), -- out of the list
+    summary TEXT CONSTRAINT summary_form CHECK (trim(summary) <> '' AND length(summary) <= 20000), -- of what is no longer sent
+    summary_up_to_id TEXT -- the id of the last message in it
+        CONSTRAINT summary_has_end CHECK ((summary_up_to_id IS NULL) = (summary IS NULL)),
     UNIQUE (account_id, id),
     FOREIGN KEY (account_id, project_id) REFERENCES projects (account_id, id)
 ) STRICT;
@@ -1396,20 +1399,20 @@ END;
 
 CREATE TRIGGER conversations_are_stored AFTER INSERT ON conversations
 BEGIN
-    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.title AS BLOB)), 0)
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.title AS BLOB)), 0) + ifnull(length(CAST(NEW.summary AS BLOB)), 0)
     WHERE account_id = NEW.account_id;
 END;
 
-CREATE TRIGGER conversations_are_stored_anew AFTER UPDATE OF title ON conversations
+CREATE TRIGGER conversations_are_stored_anew AFTER UPDATE OF title, summary ON conversations
 BEGIN
-    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.title AS BLOB)), 0))
-        - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0))
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.title AS BLOB)), 0) + ifnull(length(CAST(NEW.summary AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0) + ifnull(length(CAST(OLD.summary AS BLOB)), 0))
     WHERE account_id = NEW.account_id;
 END;
 
 CREATE TRIGGER conversations_are_stored_no_more AFTER DELETE ON conversations
 BEGIN
-    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0))
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0) + ifnull(length(CAST(OLD.summary AS BLOB)), 0))
     WHERE account_id = OLD.account_id;
 END;
 

@@ -62,6 +62,7 @@ _STATUSES_AND_MESSAGES = {
     "already_active": (409, "One is already active. Close it first."),
     "already_verified": (409, "This email address is already verified."),
     "already_decided": (409, "No call of this conversation waits for a decision."),
+    "nothing_to_summarize": (409, "Nothing is left out: the model gets the whole conversation."),
     "already_ended": (409, "It has already ended."),
     "already_started": (409, "A request with this Idempotency-Key has started an agent run. See run_id."),
     "booking_mismatch": (409, "This id was used for another amount. Send a new id."),

@@ -54,8 +54,8 @@ INSERT INTO sign_ins VALUES (1, 'g1', 1, 'a', 'password', 'ok'), (2, 'g2', 1, 'b
 INSERT INTO oauth_codes
 VALUES (zeroblob(32), zeroblob(32), 'a', 2), (CAST(printf('%032d', 1) AS BLOB), zeroblob(32), 'b', 2);
 INSERT INTO deleted_conversations VALUES (1, 'a', 'conv_gone', 0, 1, 1), (2, 'b', 'conv_gone', 1, 1, 1);
-INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 1, 0, '[]', 0),
-    (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1, 0, '[]', 1);
+INSERT INTO conversations VALUES (1, 'y', 'a', 'p', 'hello', 0, 0, 0.5, 100, 1, 1, 0, '[]', 0, 'so far', 'm0'),
+    (2, 'z', 'b', NULL, NULL, 0, 1, NULL, NULL, 1, 1, 0, '[]', 1, NULL, NULL);
 INSERT INTO shares VALUES (1, 'sh', 'a', 'y', zeroblob(32), 'hello', '[]', 1, 2),
     (2, 'si', 'b', 'z', CAST(printf('%032d', 1) AS BLOB), NULL, '[]', 1, NULL);
 INSERT INTO share_pictures VALUES ('a', 'sh', 'f', 'cf', 'image/png', 9), ('b', 'si', 'g', 'cg', 'image/gif', 8);
@@ -516,7 +516,7 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
         f"UPDATE conversations SET max_output_tokens = {value}" for value in (0, 2147483648)
     ],
     ("conversations", "id"): [
-        "INSERT INTO conversations VALUES (9, 'y', 'b', NULL, NULL, 0, 0, NULL, NULL, 1, 1, 0, '[]', 0)"
+        "INSERT INTO conversations VALUES (9, 'y', 'b', NULL, NULL, 0, 0, NULL, NULL, 1, 1, 0, '[]', 0, NULL, NULL)"
     ],
     ("conversations", "one_answer_at_a_time"): [
         "INSERT INTO messages SELECT 9, 'm9', account_id, conversation_id, run_id, role, '', model, 1, 0, status, NULL"
@@ -584,6 +584,14 @@ BROKEN: dict[tuple[str, str], list[str | tuple[str, ...]]] = {
     ("answers", "answer_steps_form"): ["UPDATE answers SET steps = '{}'"],
     ("answers", "answer_sources_form"): ["UPDATE answers SET sources = '{}'"],
     ("answers", "answer_waiting_form"): ["UPDATE answers SET waiting = '[]'"],
+    ("conversations", "summary_form"): [
+        "UPDATE conversations SET summary = ' ' WHERE id = 'y'",
+        "UPDATE conversations SET summary = printf('%20001d', 1) WHERE id = 'y'",
+    ],
+    ("conversations", "summary_has_end"): [
+        "UPDATE conversations SET summary = NULL WHERE id = 'y'",
+        "UPDATE conversations SET summary_up_to_id = 'm1' WHERE id = 'z'",
+    ],
     ("conversations", "always_allow_form"): [
         "UPDATE conversations SET always_allow = '{}'",
         "UPDATE conversations SET always_allow = printf('[%10000d]', 1)",
@@ -1002,7 +1010,7 @@ COUNTED = {
     "prompts": "name || text",
     "artifacts": "name || ifnull(prompt, '')",
     "runs": "goal || ifnull(output, '') || ifnull(error, '') || ifnull(events, '')",
-    "conversations": "ifnull(title, '')",
+    "conversations": "ifnull(title, '') || ifnull(summary, '')",
     "messages": "content",
     "answers": "ifnull(reasoning, '') || memory || ifnull(sealed, '') || ifnull(steps, '') || ifnull(sources, '') || ifnull(waiting, '')",
     "support_conversations": "ifnull(subject, '')",
@@ -1040,6 +1048,8 @@ def test_stored_bytes_are_exact_after_any_write(conn: sqlite3.Connection) -> Non
         "INSERT INTO accounts (id, email, email_key, instructions, created_at) VALUES ('d', 'd@x', 'd@x', 'x', 1)",
         "UPDATE messages SET content = 'gr\u00f6\u00dfer \U0001f642' WHERE id = 'm1'",
         "UPDATE conversations SET title = NULL WHERE id = 'y'",
+        "UPDATE conversations SET summary = 'gr\u00f6\u00dfer' WHERE id = 'y'",
+        "UPDATE conversations SET summary = NULL, summary_up_to_id = NULL WHERE id = 'y'",
         "UPDATE project_files SET text_bytes = 70 WHERE number = 1",
         "UPDATE shares SET title = 'gr\u00fcn', messages = '[\"\u00fc\"]' WHERE id = 'sh'",
         "UPDATE share_pictures SET size = 77 WHERE share_id = 'sh'",

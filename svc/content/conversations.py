@@ -11,6 +11,7 @@ from svc import quota
 from svc.content import branches, history, idempotency, shares
 from svc.content.word_runs import CHUNKS, TITLES
 from svc.content.words import indexed_words
+from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import (
     ABSENT,
@@ -23,10 +24,11 @@ from svc.shapes import (
     nullable,
     number,
     record,
+    shape_of,
     string,
     text,
 )
-from svc.tables import Table, delete_found, refusals
+from svc.tables import Table, delete_found, refusals, storable
 
 TITLE_LENGTH = 200
 _MADE_TITLE_LENGTH = 80
@@ -49,6 +51,19 @@ _TITLE = nullable(label(TITLE_LENGTH)).about(
 )
 
 
+SUMMARY_LENGTH = 20_000
+
+
+@record("EditedSummary", example={"text": "They looked for a train to Zürich."})
+class EditedSummary(NamedTuple):
+    text: Annotated[str, text(SUMMARY_LENGTH, least=1, blank=False)]
+
+
+_SUMMARY = nullable(shape_of(EditedSummary)).about(
+    "The new text of the summary, which there must be; null removes it. Ignored in a new conversation."
+)
+
+
 @record("ConversationRequest", "Missing fields are null or false, or do not change.", example={"title": "Trains"})
 class ConversationFields(NamedTuple):
     title: Annotated[str | Absent | None, _TITLE] = ABSENT
@@ -61,6 +76,7 @@ class ConversationFields(NamedTuple):
     max_output_tokens: Annotated[int | Absent | None, MAX_OUTPUT_TOKENS] = ABSENT
     current_message_id: Annotated[str | Absent, _CURRENT] = ABSENT
     always_allow: Annotated[list[str] | Absent, ALWAYS_ALLOW] = ABSENT
+    summary: Annotated[EditedSummary | Absent | None, _SUMMARY] = ABSENT
 
 
 class Conversation(NamedTuple):
@@ -80,6 +96,8 @@ class Conversation(NamedTuple):
     answering: bool
     always_allow: str  # a list of names, in JSON
     archived: bool
+    summary: str | None = None  # of the messages that are no longer sent, up to the one with the id `summary_up_to_id`
+    summary_up_to_id: str | None = None
 
     @property
     def title_place(self) -> int:
@@ -93,6 +111,7 @@ class Conversation(NamedTuple):
             "archived": bool(self.archived),
             "answering": bool(self.answering),
             "always_allow": orjson.loads(self.always_allow),
+            "summary": self.summary and {"text": self.summary, "up_to_message_id": self.summary_up_to_id},
         }
 
     def chat_fields(self) -> dict[str, Any]:
@@ -141,6 +160,9 @@ def _columns(fields: Mapping[str, Any]) -> dict[str, Any]:
     columns = {name: value for name, value in fields.items() if name != "current_message_id"}
     if "always_allow" in columns:
         columns["always_allow"] = orjson.dumps(sorted(set(columns["always_allow"]))).decode()
+    if "summary" in columns:
+        edited = columns["summary"]
+        columns |= {"summary": edited.text} if edited else {"summary": None, "summary_up_to_id": None}
     return columns
 
 
@@ -162,6 +184,10 @@ def change_conversation(
             raise history.already_answering()
         branches.show(tx, account_id, conversation_id, current.number, current.branch)
     columns = _columns(changes)
+    if summary := columns.get("summary"):
+        if before.summary is None:
+            raise ApiError("not_found", "This conversation has no summary yet.", param="summary")
+        quota.check_room(tx, account_id, len(summary.encode()) - len(before.summary.encode()))
     if not columns.keys().isdisjoint(("title", "project_id")):
         columns["updated_at"] = now_seconds
     renamed = columns.get("title", before.title) != before.title
@@ -172,6 +198,12 @@ def change_conversation(
         _remove_title(tx, before)
         _add_title(tx, after)
     return after
+
+
+def set_summary(tx: sqlite3.Connection, account_id: str, conversation_id: str, summary: str, up_to: str) -> None:
+    """Set the summary of the messages up to `up_to`. That is no use of it. Raises ApiError `not_found`."""
+    columns = {"summary": storable(summary, SUMMARY_LENGTH), "summary_up_to_id": up_to}
+    TABLE.update(tx, account_id, conversation_id, columns)
 
 
 def add_message(

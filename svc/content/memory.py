@@ -18,7 +18,7 @@ from svc.auth import accounts
 from svc.content import answers, conversations, history, model_view, projects, recall
 from svc.content.answers import AnswerDetails
 from svc.content.given_files import GivenFiles
-from svc.content.model_view import Counted
+from svc.content.model_view import View
 from svc.content.recall import Passage
 from svc.errors import ApiError
 from svc.ids import new_id
@@ -63,7 +63,7 @@ class Exchange(NamedTuple):
     always_allow: list[str]  # the tools that run in the conversation without a question
     replaces: history.Message | None  # the question or answer of which it adds a version
     asked_at_seconds: float
-    counted: Counted = Counted()  # of the last answer among the messages
+    view: View = View()  # of the last answer among the messages
     makes_title: str = "never"  # by which models, as in the settings; a conversation with a title needs none
     given: GivenFiles | None = None  # the files of the project that `messages` have
 
@@ -105,17 +105,17 @@ def begin(
     question = "" if asked is None else texts[asked]
     leading: list[str] = []
     chat_fields: dict[str, Any] = {}
-    project_id, always_allow, title = None, [], None
+    project_id, always_allow, title, view = None, [], None, View()
     if conversation_id:
         conversation = conversations.TABLE.by_id(conn, account_id, conversation_id, HEADER)
         chat_fields, project_id = conversation.chat_fields(), conversation.project_id
         always_allow, title = orjson.loads(conversation.always_allow), conversation.title
+        view = model_view.view_before(conn, conversation, messages, texts)
         if project_id:
             leading.append(projects.TABLE.by_id(conn, account_id, project_id).instructions.strip())
     replaced = history.message_by_id(conn, account_id, conversation_id or "", replaces, REPLACES) if replaces else None
     if with_seals and conversation_id:
         messages = _with_seals(conn, account_id, conversation_id, messages)
-    counted = model_view.counted(conn, account_id, conversation_id, messages, texts)
     given = len(messages) if asked is None else len(messages) - asked
     if with_steps and conversation_id:
         messages = _with_steps(messages, answers.with_steps(conn, account_id, conversation_id))
@@ -138,7 +138,7 @@ def begin(
         always_allow,
         replaced,
         now_seconds,
-        counted,
+        view,
         account.generate_titles if account is not None and title is None else "never",
     )
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from svc.content.given_files import is_given
-from svc.content.model_view import Counted
+from svc.content.model_view import View
 from svc.errors import UpstreamFault
 from svc.inference.answer.normalize import text_size_bytes
 from svc.inference.answer.too_long import TooLong
@@ -21,13 +21,14 @@ from svc.inference.context_lengths import ContextLengths
 from svc.inference.sent_body import DEFAULT_OUTPUT_TOKENS
 from svc.inference.tokens import json_size_bytes
 
-_BYTES_PER_TOKEN = 3  # of texts that no model server has counted
+BYTES_PER_TOKEN = 3  # of texts that no model server has counted
 _MOST_BYTES = 4  # of a character
 _MEDIA_TOKENS = 1000  # of a picture or a file
 _STEPS = 4  # of a context: model servers can cache the beginning of a prompt until the next step
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _FIXED = ("system", "developer")
-_NOTHING = Counted()
+_WHOLE = View()
+_SUMMARY = "<system-reminder>\nSummary of the earlier messages, which are left out:\n{}\n</system-reminder>\n\n"
 
 Message = Mapping[str, Any]
 
@@ -41,10 +42,11 @@ class ContextFit:
 
     left_out = sent_messages = 0
 
-    def __init__(self, lengths: ContextLengths, account_id: str, counted: Counted = _NOTHING) -> None:
+    def __init__(self, lengths: ContextLengths, account_id: str, view: View = _WHOLE) -> None:
         self._lengths = lengths
         self._account_id = account_id
-        self.tokens, self._viewed = counted
+        self.tokens, self._viewed, summary = view
+        self._summary = summary and _SUMMARY.format(summary)
         self._covered: int | None = None  # how many of the messages `tokens` counts; None: up to the last answer
         self._has_shortened = False
 
@@ -55,7 +57,9 @@ class ContextFit:
         if self._surely_fits(model):
             return body
         self._choose(model)
-        return {**body, "messages": [body["messages"][place] for place in self._kept]} if self.left_out else body
+        if not self.left_out:
+            return body
+        return {**body, "messages": self._summarized([body["messages"][place] for place in self._kept])}
 
     async def shortened(self, model: Model, fault: UpstreamFault, body: dict[str, Any]) -> dict[str, Any] | None:
         """Return the `body` that was sent with fewer messages if its prompt was too long, or None."""
@@ -72,10 +76,27 @@ class ContextFit:
         assumed = self.most_tokens(model)
         self._lengths.learn(model, self._account_id, sizes.most_tokens or min(assumed, self._prompt().tokens) // 2)
         self._choose(model, least_over=0 if sizes.input_tokens else 1)
-        if len(self._kept) == len(before):
-            return None
         kept = set(self._kept)
-        return [message for place, message in zip(before, sent, strict=True) if place in kept]
+        out = [message for place, message in zip(before, sent, strict=True) if place not in kept]
+        messages = [message for place, message in zip(before, sent, strict=True) if place in kept]
+        if not out or not self._summary or _has(messages, self._summary):
+            return messages if out else None
+        # The hold of the first request covers the summary, or as much that it replaces.
+        covered = _has(out, self._summary) or json_size_bytes(out) > json_size_bytes(self._summary)
+        return self._summarized(messages) if covered else messages
+
+    def _summarized(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return messages of which the first one begins with the summary of what is left out.
+
+        It is part of this message, because many chat templates refuse two messages of the user.
+        """
+        place = next((place for place, one in enumerate(messages) if not _is_fixed(one)), None)
+        if not self._summary or place is None:
+            return messages
+        content = messages[place].get("content") or ""
+        parts = content if isinstance(content, list) else None
+        content = self._summary + content if parts is None else [{"type": "text", "text": self._summary}, *parts]
+        return [*messages[:place], {**messages[place], "content": content}, *messages[place + 1 :]]
 
     def most_tokens(self, model: Model) -> int:
         """Return the context length of `model`."""
@@ -98,7 +119,7 @@ class ContextFit:
             if type(content) is not str or len(message) > 2:
                 return False
             characters += len(content)
-        return self.tokens + _MOST_BYTES * characters // _BYTES_PER_TOKEN <= self._budget_tokens(model)
+        return self.tokens + _MOST_BYTES * characters // BYTES_PER_TOKEN <= self._budget_tokens(model)
 
     def _budget_tokens(self, model: Model) -> int:
         """Return the most tokens of a prompt: the context without the output limit."""
@@ -119,7 +140,7 @@ class ContextFit:
             begin = spoken[-self._viewed] if self._viewed <= len(spoken) else 0
             self.left_out, self._viewed = sum(end <= begin for _, end in parts), 0
         offered = self._body.get("tools")
-        tools = json_size_bytes(offered) // _BYTES_PER_TOKEN if offered else 0
+        tools = json_size_bytes(offered) // BYTES_PER_TOKEN if offered else 0
         covered = 0 if not self.tokens else last + 1 if self._covered is None else self._covered
         left = self._left(parts)
         estimated = tools + sum(size for place, size in enumerate(sizes[:covered]) if place not in left)
@@ -143,6 +164,8 @@ class ContextFit:
         if least_over is None and over <= -2 * step:  # another model reads more than the last one
             over += sum(prompt.sizes[place] for place in self._left(prompt.parts))
             self.left_out = 0
+        if self._summary and (over > 0 or self.left_out):
+            over += -(-text_size_bytes(self._summary) // BYTES_PER_TOKEN)
         goal = -(-max(over, least_over or 0) // step) * step
         while goal > 0 and self.left_out < len(prompt.parts):
             goal -= sum(prompt.sizes[place] for place in self._movable(prompt.parts[self.left_out]))
@@ -194,4 +217,11 @@ def _tokens_of(message: Message) -> int:
     texts.append(message.get("reasoning_content"))
     size_bytes = sum(text_size_bytes(text) for text in texts if isinstance(text, str))
     size_bytes += json_size_bytes(calls) if (calls := message.get("tool_calls")) else 0
-    return media - (-size_bytes // _BYTES_PER_TOKEN)
+    return media - (-size_bytes // BYTES_PER_TOKEN)
+
+
+def _has(messages: Sequence[Message], summary: str) -> bool:
+    """Return whether one of `messages` begins with the summary."""
+    contents = (message.get("content") for message in messages)
+    texts = (content[0].get("text") if isinstance(content, list) and content else content for content in contents)
+    return any(isinstance(text, str) and text.startswith(summary) for text in texts)

@@ -517,3 +517,32 @@ CREATE INDEX conversations_by_use ON conversations (account_id, archived, pinned
 
 -- The language of pages and mails.
 ALTER TABLE accounts ADD COLUMN language TEXT CONSTRAINT language_form CHECK (language GLOB '[a-z][a-z]');
+
+-- Summaries of the messages that are no longer sent.
+ALTER TABLE conversations ADD COLUMN summary TEXT
+    CONSTRAINT summary_form CHECK (trim(summary) <> '' AND length(summary) <= 20000);
+ALTER TABLE conversations ADD COLUMN summary_up_to_id TEXT -- the id of the last message in it
+    CONSTRAINT summary_has_end CHECK ((summary_up_to_id IS NULL) = (summary IS NULL));
+
+DROP TRIGGER conversations_are_stored;
+DROP TRIGGER conversations_are_stored_anew;
+DROP TRIGGER conversations_are_stored_no_more;
+
+CREATE TRIGGER conversations_are_stored AFTER INSERT ON conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + 256 + ifnull(length(CAST(NEW.title AS BLOB)), 0) + ifnull(length(CAST(NEW.summary AS BLOB)), 0)
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER conversations_are_stored_anew AFTER UPDATE OF title, summary ON conversations
+BEGIN
+    UPDATE stored SET bytes = bytes + (256 + ifnull(length(CAST(NEW.title AS BLOB)), 0) + ifnull(length(CAST(NEW.summary AS BLOB)), 0))
+        - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0) + ifnull(length(CAST(OLD.summary AS BLOB)), 0))
+    WHERE account_id = NEW.account_id;
+END;
+
+CREATE TRIGGER conversations_are_stored_no_more AFTER DELETE ON conversations
+BEGIN
+    UPDATE stored SET bytes = bytes - (256 + ifnull(length(CAST(OLD.title AS BLOB)), 0) + ifnull(length(CAST(OLD.summary AS BLOB)), 0))
+    WHERE account_id = OLD.account_id;
+END;

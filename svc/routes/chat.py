@@ -214,7 +214,7 @@ async def create_chat_completion(request: Request, caller: Caller, body: dict[st
         sent = {**body, "max_tokens": 0} if limited else body
         added = {name: value for name, value in exchange.chat_fields.items() if sent.get(name) is None}
         body = {**body, **added, "messages": exchange.messages}
-        fit = ContextFit(state.engines.context_lengths, caller.id, exchange.counted)
+        fit = ContextFit(state.engines.context_lengths, caller.id, exchange.view)
     payer = payer_of(request, caller)
     maker, request_body = None, body
     if tools is not None and exchange is not None:

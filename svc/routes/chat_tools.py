@@ -10,7 +10,8 @@ from svc.agents.tool_answer import Resumed
 from svc.agents.tools.offered import Offered, offered_to
 from svc.agents.tools.registry import AgentTool
 from svc.agents.tools.sources import Sources
-from svc.content import answers, conversations, memory, project_files
+from svc.content import answers, conversations, memory, model_view, project_files
+from svc.content.model_view import View
 from svc.errors import invalid_value
 from svc.inference.context_fit import ContextFit
 from svc.inference.model_call import Bill
@@ -127,7 +128,8 @@ async def approve_calls(request: Request, caller: Caller, conversation_id: str, 
     resumed = Resumed(row["content"], steps, bill, waiting["rounds"], calls, body.calls)
     sent = body_with(offered, {**asked, "messages": []}) | {"messages": request_before["messages"]}
     added = conversation.chat_fields().keys()
-    fit = ContextFit(state.engines.context_lengths, caller.id)
+    summary = await state.db.read(model_view.current_summary, conversation)
+    fit = ContextFit(state.engines.context_lengths, caller.id, View(summary=summary))
     payer = payer_of(request, caller)
     maker = AnswerMaker(request, payer, model, offered, added, sent, exchange=exchange, fit=fit)
     sources = Sources(orjson.loads(row["sources"] or "[]"), request_before.get("given", 0))

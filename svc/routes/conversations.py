@@ -15,7 +15,16 @@ from svc.inference.formats.answer import AnswerWriter
 from svc.routes.completion import stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
 from svc.routes.schemas.chat import CITATION, FOLLOWED_ANSWER, SOURCE, STEP
-from svc.routes.schemas.common import CACHED_INPUT, COUNT, NO_ROOM, PROJECT_NOT_FOUND, TIMES, TIMESTAMP, id_of
+from svc.routes.schemas.common import (
+    CACHED_INPUT,
+    COUNT,
+    NO_ROOM,
+    PROJECT_NOT_FOUND,
+    TIMES,
+    TIMESTAMP,
+    example_id,
+    id_of,
+)
 from svc.server.guards import Caller
 from svc.server.interface import ERROR_DETAIL, Answer, Content, Operation, Parameter, Refusal, header, paged
 from svc.server.sse import Interrupt
@@ -25,6 +34,11 @@ from svc.shapes import ABSENT, boolean, given, json_object, list_of, nullable, o
 from svc.tables import Page
 
 describes = partial(Operation, "Conversations")
+SUMMARY = json_object(
+    "Summary",
+    text="They looked for a train to Zürich.",
+    up_to_message_id=string.about("The last message in it.", example_id("msg")),
+)
 CONVERSATION = json_object(
     "Conversation",
     id=id_of("conv"),
@@ -36,6 +50,10 @@ CONVERSATION = json_object(
     max_output_tokens=conversations.MAX_OUTPUT_TOKENS,
     answering=boolean.about("Whether one of its answers is in progress.", False),
     always_allow=conversations.ALWAYS_ALLOW,
+    summary=nullable(SUMMARY).about(
+        "Sent in place of what is left out. `POST /conversations/{conversation_id}/summarize` makes it.",
+        None,
+    ),
     **TIMES,
 )
 _PART = json_object("MatchPart", text=string, found=boolean.about("Whether the search matched this part."))
@@ -137,7 +155,7 @@ _NO_ANSWER = Refusal("not_found", _ENDED.message)
     errors=[PROJECT_NOT_FOUND, NO_ROOM],
 )
 async def create_conversation(request: Request, caller: Caller, body: ConversationFields) -> object:
-    add = partial(conversations.add_conversation, **given(body._replace(current_message_id=ABSENT)))
+    add = partial(conversations.add_conversation, **given(body._replace(current_message_id=ABSENT, summary=ABSENT)))
     return await request.state.db.write(add, caller.id, request.state.clock())
 
 
@@ -171,6 +189,7 @@ async def get_conversation(request: Request, caller: Caller, conversation_id: st
     errors=[
         PROJECT_NOT_FOUND,
         Refusal("not_found", "There is no such message in this conversation.", "current_message_id"),
+        Refusal("not_found", "This conversation has no summary yet.", "summary"),
         Refusal("already_active", when="`current_message_id` is sent while the conversation is being answered."),
     ],
 )

@@ -1,13 +1,14 @@
 """Where a model's view of a conversation began, and what is known of the answer before a question."""
 
+import sqlite3
 from functools import partial
 from typing import Any
 
 import pytest
 
-from svc.content import answers, history, model_view
+from svc.content import answers, conversations, history, model_view
 from svc.content.answers import AnswerDetails
-from svc.content.model_view import Counted
+from svc.content.model_view import View
 from tests.conftest import Service, bearer
 
 SAID = (("user", "one"), ("assistant", "uno"), ("user", " \n"), ("system", "Be brief."), ("user", "two"))
@@ -31,10 +32,14 @@ class Talk:
         self.made.append(message)
         return message
 
-    async def counted(self, *said: str, conversation_id: str | None = None) -> Counted:
+    async def view(self, *said: str) -> View:
         messages = [{"role": "assistant", "content": text} for text in said] + [{"role": "user", "content": "x"}]
-        where = (self.account_id, conversation_id or self.conversation_id)
-        found: Counted = await self.db.read(model_view.counted, *where, messages, [*said, "x"])
+
+        def read(conn: sqlite3.Connection) -> View:
+            conversation = conversations.TABLE.by_id(conn, self.account_id, self.conversation_id)
+            return model_view.view_before(conn, conversation, messages, [*said, "x"])
+
+        found: View = await self.db.read(read)
         return found
 
     async def first(self, answer: history.Message, count: int) -> str | None:
@@ -64,15 +69,14 @@ async def test_first_message_is_counted_back_without_blank_and_system_messages(t
     assert firsts == [None, ids[6], ids[5], ids[4], ids[1], ids[0], None]
 
 
-async def test_count_is_that_of_the_last_answer_of_the_request(talk: Talk) -> None:
-    assert await talk.counted("uno", "due") == Counted(40, 0)
-    assert await talk.counted("due", "tre") == Counted(50, 4)  # two, due, three, tre
-    assert await talk.counted("tre", "another") == Counted()
-    assert await talk.counted() == Counted()
-    assert await talk.counted("tre", conversation_id="conv_none") == Counted()
+async def test_view_is_that_of_the_last_answer_of_the_request(talk: Talk) -> None:
+    assert await talk.view("uno", "due") == View(40, 0)
+    assert await talk.view("due", "tre") == View(50, 4)  # two, due, three, tre
+    assert await talk.view("tre", "another") == View()
+    assert await talk.view() == View()
 
 
 async def test_answer_long_ago_is_not_sought(talk: Talk) -> None:
     for number in range(20):
         await talk.add("user", f"more {number}")
-    assert await talk.counted("tre") == Counted()
+    assert await talk.view("tre") == View()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc.content.model_view import Counted
+from svc.content.model_view import View
 from svc.errors import UpstreamFault
 from svc.inference.answer.too_long import TooLong
 from svc.inference.catalog import Model
@@ -78,7 +78,7 @@ def test_beginning_of_a_growing_chat_stays_until_the_next_step(sizes: list[int])
     model, messages, sent_messages, began_at = model_of(1000), list[dict[str, Any]](), 0, 0
     for number, size in enumerate(sizes):
         messages.append({"role": "user", "content": f"{number} ".ljust(size, "x")})
-        fit = ContextFit(lengths(), "acct", Counted(0, sent_messages))
+        fit = ContextFit(lengths(), "acct", View(0, sent_messages))
         sent = fit.fitted(model, {"messages": list(messages), "max_tokens": 100})["messages"]
         first = int(sent[0]["content"].split()[0])
         if first != began_at and sent != messages[-1:]:
@@ -94,7 +94,7 @@ def test_known_tokens_are_shared_among_the_messages_that_they_count() -> None:
     messages = [{"role": role, "content": "x" * 30} for _ in range(5) for role in ("user", "assistant")]
     body = {"messages": [*messages, {"role": "user", "content": "x" * 30}], "max_tokens": 100}
     for tokens, left in ((890, 0), (891, 2), (1141, 3)):  # each exchange is a fifth of the tokens
-        fit = ContextFit(lengths(), "acct", Counted(tokens))
+        fit = ContextFit(lengths(), "acct", View(tokens))
         sent = fit.fitted(model_of(1000), body)["messages"]
         assert (11 - len(sent)) // 2 == left, tokens
 

@@ -16,6 +16,7 @@ from tests.support.conversations import found, get, make, say
 FIELDS = {
     "archived",
     "always_allow",
+    "summary",
     "id",
     "title",
     "project_id",

@@ -1,5 +1,7 @@
-"""llama.cpp's server with a small model, which answers all three formats: `python -m tests.support.llama_server FILE TOKENS`
-with the tokens of its context prints its address, and ends with its standard input.
+"""llama.cpp's server with a small model, which answers all three formats.
+
+`python -m tests.support.llama_server FILE TOKENS` prints its address, and ends with its standard input. TOKENS is the
+size of its context.
 """
 
 import sys

@@ -102,7 +102,7 @@ INSERT INTO branches (account_id, conversation_id, branch, last, shown_to) VALUE
 INSERT INTO answers (message_id, account_id, input_tokens, output_tokens, cost_micros, duration_ms, finish_reason, reasoning, memory, sealed_call_id, sealed, steps, sources, waiting)
     VALUES (:message, :a, 1, 1, 0, 1, 'stop', words(150), '["' || words(9) || '"]', words(3), '["' || words(9) || '"]',
         '["' || words(9) || '"]', '["' || words(9) || '"]', '{"' || words(9) || '":1}');
-UPDATE conversations SET always_allow = '["' || words(9) || '"]' WHERE account_id = :a;
+UPDATE conversations SET always_allow = '["' || words(9) || '"]', summary = words(90), summary_up_to_id = :message WHERE account_id = :a;
 INSERT INTO support_conversations (id, account_id, status, subject, created_at, updated_at, closed_at)
     VALUES ('sup_' || :n, :a, 'closed', words(3), :now, :now, :now);
 INSERT INTO support_conversations (id, account_id, subject, created_at, updated_at)
