@@ -5,7 +5,7 @@ import itertools
 import json
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,10 @@ _PREFERENCES = {
     "services.settings.server": '"data:,"',
     "ui.prefersReducedMotion": "1",
 }
+# A microphone that plays a tone, without a question to the person.
+WITH_MICROPHONE = {"media.navigator.streams.fake": "true", "media.navigator.permission.disabled": "true"}
 WAIT_SECONDS = 30
-_FIND = """(role, name) => [...document.querySelectorAll(
+FIND = """(role, name) => [...document.querySelectorAll(
     {button: "button, [role=menuitem]", link: "a", field: "input, textarea, select"}[role])].find(one => {
         const label = one.labels?.[0]?.textContent ?? one.getAttribute("aria-label") ?? one.textContent;
         return label.trim().startsWith(name) && one.checkVisibility({visibilityProperty: true}) && !one.disabled;
@@ -101,24 +103,42 @@ class Firefox:
 
     async def click(self, role: str, name: str) -> None:
         await self.until(
-            f"(role, name) => {{ const one = ({_FIND})(role, name); one?.click(); return !!one; }}", role, name
+            f"(role, name) => {{ const one = ({FIND})(role, name); one?.click(); return !!one; }}", role, name
         )
+
+    async def press(self, name: str) -> None:
+        """Click a button with the mouse, which the page knows as the act of a person."""
+        await self.until(f"name => !!({FIND})('button', name)", name)
+        middle = f"({FIND})('button', name).getBoundingClientRect()"
+        place = json.loads(
+            await self.run(
+                f"name => {{ const {{x, y, width, height}} = {middle};"
+                " return JSON.stringify([x + width / 2, y + height / 2].map(Math.round)); }",
+                name,
+            )
+        )
+        move = {"type": "pointerMove", "x": place[0], "y": place[1]}
+        actions = [move, {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
+        await self._act("pointer", actions)
 
     async def type(self, name: str, text: str) -> None:
         """Type into the field with this label."""
-        await self.until(f"name => {{ const one = ({_FIND})('field', name); one?.focus(); return !!one; }}", name)
+        await self.until(f"name => {{ const one = ({FIND})('field', name); one?.focus(); return !!one; }}", name)
         keys = [
             action for one in text for action in ({"type": "keyDown", "value": one}, {"type": "keyUp", "value": one})
         ]
-        await self.call(
-            "input.performActions", context=self._tab, actions=[{"type": "key", "id": "keyboard", "actions": keys}]
-        )
+        await self._act("key", keys)
+
+    async def _act(self, kind: str, actions: list[dict[str, Any]]) -> None:
+        of_device = [{"type": kind, "id": kind, "actions": actions}]
+        await self.call("input.performActions", context=self._tab, actions=of_device)
 
 
 @asynccontextmanager
-async def firefox(folder: Path) -> AsyncIterator[Firefox]:
-    """Start Firefox with a new profile in `folder`."""
-    (folder / "user.js").write_text("".join(f'user_pref("{name}", {value});\n' for name, value in _PREFERENCES.items()))
+async def firefox(folder: Path, preferences: Mapping[str, str] = {}) -> AsyncIterator[Firefox]:
+    """Start Firefox with a new profile in `folder`, which has further `preferences`."""
+    lines = [f'user_pref("{name}", {value});\n' for name, value in {**_PREFERENCES, **preferences}.items()]
+    (folder / "user.js").write_text("".join(lines))
     options = ("--headless", "--no-remote", "--remote-debugging-port=0", "--profile", str(folder))
     process = await asyncio.create_subprocess_exec(
         FIREFOX, *options, "about:blank", stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE

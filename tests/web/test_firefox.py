@@ -1,11 +1,11 @@
-"""The web application in Firefox: sign-up, a chat, its stop, and the settings, on a narrow page."""
+"""The web application in Firefox: sign-up, a chat, its stop, the settings, and dictation, on a narrow page."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.support.browser import PASSWORD, new_email
-from tests.support.firefox import FIREFOX, firefox
+from tests.support.firefox import FIND, FIREFOX, WITH_MICROPHONE, firefox
 from tests.support.server import RunningServer
 
 pytestmark = [pytest.mark.needs(FIREFOX), pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
@@ -72,4 +72,20 @@ async def test_firefox_shares_a_conversation_and_reads_it(server: RunningServer,
         await page.reload()
         await page.until("() => document.querySelector('.shared .said-assistant')?.textContent.includes('84') === true")
         await page.sees("Sign in to continue")
+        assert page.errors == []
+
+
+async def test_firefox_without_sound_says_so(server: RunningServer, tmp_path: Path) -> None:
+    """Firefox records nothing on a machine without a device that plays sound, as those of tests are."""
+    async with firefox(tmp_path, WITH_MICROPHONE) as page:
+        await page.resize(NARROW, 900)
+        await page.open(server.base_url)
+        await page.type("Email", new_email())
+        await page.type("Password", PASSWORD)
+        await page.click("button", "Create account")
+        await page.sees("What can I help with?")
+        await page.press("Dictate")
+        await page.sees("Listening. Escape discards the words.")
+        await page.sees("No sound arrives.")
+        await page.until(f"name => !!({FIND})('button', name)", "Dictate")
         assert page.errors == []

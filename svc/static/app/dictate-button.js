@@ -17,8 +17,7 @@ function tell(error) {
     label: texts.common.toWallet,
     onSelect: () => go(link("wallet")),
   };
-  const message =
-    t.problems[error.name] ?? (error instanceof TypeError ? texts.common.viewFailed : error.message);
+  const message = error instanceof TypeError ? texts.common.viewFailed : error.message;
   toast(message, { kind: "bad", seconds: 10, ...(action && { action }) });
 }
 

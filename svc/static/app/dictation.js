@@ -2,6 +2,7 @@
 // speaks. Each text goes to the cursor of the text area. It is loaded when it is first used.
 import { signal } from "@preact/signals";
 import { api, wasAborted } from "./api.js";
+import { texts } from "./texts/en/dictation.js";
 
 const RATE = 16_000; // of what is sent
 const [LEAST_SECONDS, MOST_SECONDS] = [3, 12]; // of a piece: it ends at a pause
@@ -9,6 +10,7 @@ const PAUSE_SECONDS = 0.3;
 const QUIET = 0.15; // of the loudest sound of a piece
 const SILENT = 0.01; // of full scale
 const MOST_SILENCE_SECONDS = 60;
+const NO_SOUND_MS = 8_000; // Firefox records nothing on a computer without a device that plays sound
 const PROMPT = 200; // characters before the cursor, so that a sentence goes on
 
 const loudest = (samples) => samples.reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
@@ -31,7 +33,7 @@ async function wavOf(samples, rate) {
 
 /**
  * A dictation into a text area. `level` (0 to 1), `seconds` and `finishing` are signals. `ended` resolves
- * after the last words, and rejects with the browser's or the service's error.
+ * after the last words, and rejects with an error that says what to do, or with the service's.
  */
 export class Dictation {
   level = signal(0);
@@ -49,10 +51,14 @@ export class Dictation {
   #context = null;
   #stream = null;
   #finish = () => {};
+  #fail = (_) => {};
 
   constructor(area, model) {
     [this.#area, this.#model] = [area, model];
-    this.ended = this.#run();
+    this.ended = this.#run().catch((error) => {
+      const problem = texts.dictation.problems[error.name];
+      throw problem ? new Error(problem) : error;
+    });
   }
 
   get hasText() {
@@ -93,8 +99,8 @@ export class Dictation {
     addEventListener("keydown", onKey, true);
     try {
       /** @type {Promise<void>} */
-      const ended = new Promise((resolve) => {
-        this.#finish = resolve;
+      const ended = new Promise((resolve, reject) => {
+        [this.#finish, this.#fail] = [resolve, reject];
       });
       await Promise.race([this.#record(), ended]);
       await ended;
@@ -124,6 +130,7 @@ export class Dictation {
     microphone.port.onmessage = ({ data }) => this.#take(data);
     this.#context.createMediaStreamSource(stream).connect(microphone);
     stream.getAudioTracks()[0].onended = () => this.stop(); // unplugged, or stopped by the browser
+    setTimeout(() => this.#all || this.#fail(new DOMException("", "TimeoutError")), NO_SOUND_MS);
   }
 
   #close() {

@@ -276,14 +276,6 @@ export const texts = {
     finishing: "Writing the last words",
     cancel: "Press Escape to discard the words",
     done: "The dictated words are in the message.",
-    /** By the names of the browser's errors. */
-    problems: {
-      NotAllowedError:
-        "The browser refuses the microphone. Allow it in the settings of this site, and try again.",
-      NotFoundError: "No microphone was found. Connect one, and try again.",
-      NotReadableError: "Another program uses the microphone. Close that program, and try again.",
-      SecurityError: "Browsers allow the microphone only over HTTPS. Open this page at its https:// address.",
-    },
   },
   models: {
     label: (name) => `Model: ${name}`,
