@@ -304,15 +304,23 @@ export function Markdown({ text }) {
     now.drawn = now.groups;
     draw((times) => times + 1);
   };
+  // A timer runs after the frame. Its layout takes most of the time in a long text.
+  const restFrom = (begun) => {
+    now.rest = Infinity;
+    setTimeout(() => {
+      const end = performance.now();
+      now.rest = end + (end - begun) * IDLE_SHARE;
+      now.plan();
+    });
+  };
   const step = () => {
     const begun = performance.now(),
       [least, most] = SLICE_CHARACTERS;
     now.known = onward(now.known, whole(), now.slice);
     now.groups = now.read(now.known);
     if (isLive) show();
-    const end = performance.now(),
-      spent = end - begun;
-    now.rest = isLive ? end + spent * IDLE_SHARE : end;
+    const spent = performance.now() - begun;
+    if (isLive) restFrom(begun);
     now.slice = Math.min(most, Math.max(least, now.slice * Math.min(4, SLICE_MS / spent)));
     now.cancel = null;
     now.plan();
@@ -331,6 +339,7 @@ export function Markdown({ text }) {
       );
     };
     const wait = now.rest - performance.now();
+    if (wait === Infinity) return;
     if (wait <= 0) return turn();
     const timer = setTimeout(turn, wait);
     now.cancel = () => clearTimeout(timer);

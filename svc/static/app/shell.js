@@ -83,7 +83,7 @@ export default function Shell({ view, children }) {
         main.current.focus();
       }}
     >${t.skip}</a>
-    <div class="shell">
+    <div class=${view === "chat" ? "shell in-chat" : "shell"}>
       <${Sidebar} view=${view} />
       <main id="content" class="main" tabindex="-1" ref=${main}>
         <div class="top-bar">

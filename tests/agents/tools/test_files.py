@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
 from svc.agents.tools.registry import ToolContext
 from svc.agents.tools.sources import Sources
-from svc.content import artifacts, project_files, projects
+from svc.content import artifacts, file_search, project_files, projects
 from svc.content.project_files import FilePassage, NewFile
 from svc.db import Database
 from tests.support.cases import each
@@ -82,3 +84,13 @@ async def test_sources_of_an_earlier_part_of_the_answer_keep_their_numbers(db: D
     assert found["number"] == here.sources.number("https://example.com/", "e") - 1 == 1
     resumed = Sources(here.sources.listed(""))
     assert resumed.number_of_passage({name: value for name, value in found.items() if name != "number"}) == 1
+
+
+async def test_search_without_time_for_forms_has_looked_up_every_word(
+    db: Database, box: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = await with_file(db, box, "a.txt", "The ferries sail.", "Ferry tickets are sold here.", "Zebra.")
+    left = iter(range(3))  # a look for each word, and then no time
+    monkeypatch.setattr(file_search, "spent", lambda: next(left, None) is None)
+    found = await here.call("find_in_files", {"query": "ferry tickets zebra"})
+    assert sorted(one["from_line"] for one in found) == [2, 3]
