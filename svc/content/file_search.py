@@ -55,9 +55,15 @@ class FoundPassage(NamedTuple):
 
 def matching_passages(conn: sqlite3.Connection, account_id: str, project_id: str, query: str) -> list[FoundPassage]:
     """Return up to 8 passages of the project's files that share words with `query`, the best first."""
-    scores: defaultdict[int, float] = defaultdict(float)
+    places: dict[str, dict[int, float]] = {}
+    counted = 1 + sum(text_bytes for _, text_bytes in _texts(conn, account_id, project_id)) / _PASSAGE_BYTES
     with best_effort(_LOOKUP_SECONDS):
-        _score(conn, account_id, project_id, query[:_QUERY_CHARACTERS], scores)
+        _look_up(conn, account_id, project_id, query[:_QUERY_CHARACTERS], places)
+    scores: defaultdict[int, float] = defaultdict(float)
+    for of_word in places.values():
+        weight = math.log(1 + counted / (len(of_word) + 0.5))
+        for number, share in of_word.items():
+            scores[number] += weight * share
     best = nlargest(_CANDIDATES, scores, key=lambda number: (scores[number], -number))
     found: list[FoundPassage] = []
     for number in best:
@@ -67,19 +73,21 @@ def matching_passages(conn: sqlite3.Connection, account_id: str, project_id: str
     return found
 
 
-def _score(
-    conn: sqlite3.Connection, account_id: str, project_id: str, query: str, scores: defaultdict[int, float]
+def _look_up(
+    conn: sqlite3.Connection, account_id: str, project_id: str, query: str, places: dict[str, dict[int, float]]
 ) -> None:
-    texts = _texts(conn, account_id, project_id)
-    counted = 1 + sum(text_bytes for _, text_bytes in texts) / _PASSAGE_BYTES
-    terms = _terms(query, _languages(conn, account_id, [text_id for text_id, _ in texts]))
+    """Add the passages with each word of a query, then those with its forms, while there is time, rare words first."""
+    texts = [text_id for text_id, _ in _texts(conn, account_id, project_id)]
+    terms = _terms(query, _languages(conn, account_id, texts))
+    index = files_index(project_id)
     for word in terms.words:
         if spent():
             return
-        places = _places(conn, account_id, files_index(project_id), word, terms)
-        weight = math.log(1 + counted / (len(places) + 0.5))
-        for number, share in places.items():
-            scores[number] += weight * share
+        places[word] = dict.fromkeys(index.newest(conn, account_id, [word], _HITS), 1.0)
+    for word in sorted(places, key=lambda word: len(places[word])):
+        if spent():
+            return
+        places[word] = {**_of_forms(conn, account_id, index, word, terms, found=bool(places[word])), **places[word]}
 
 
 class _Terms(NamedTuple):
@@ -108,20 +116,20 @@ def _terms(query: str, likely: list[str]) -> _Terms:
     return terms._replace(words=[word for word in words if word in significant and word not in pairs][:_WORDS])
 
 
-def _places(conn: sqlite3.Connection, account_id: str, index: Index, word: str, terms: _Terms) -> dict[int, float]:
-    """Return the passages with a word, or with forms of it, each with its share of the word's weight.
+def _of_forms(
+    conn: sqlite3.Connection, account_id: str, index: Index, word: str, terms: _Terms, *, found: bool
+) -> dict[int, float]:
+    """Return the passages with forms of a word, each with its share of the word's weight.
 
-    If there are none, those with words that are alike.
+    If there are none, and the word itself was not `found`, those with words that are alike.
     """
-    own = index.newest(conn, account_id, [word], _HITS)
     of_stems = [form for stem in terms.stems for form in forms_of(conn, account_id, word, stem, index.mark)]
     forms = terms.without_stop_words(dict.fromkeys(of_stems))
     share = _FORM_SHARE
-    if not own and not forms:
+    if not found and not forms:
         alike = [*related_words(conn, account_id, word, index.mark), *similar_words(conn, account_id, word, index.mark)]
         forms, share = terms.without_stop_words(dict.fromkeys(alike)), _ALIKE_SHARE
-    others = index.newest(conn, account_id, forms, _HITS) if forms else []
-    return {**dict.fromkeys(others, share), **dict.fromkeys(own, 1.0)}
+    return dict.fromkeys(index.newest(conn, account_id, forms, _HITS) if forms else [], share)
 
 
 def _texts(conn: sqlite3.Connection, account_id: str, project_id: str) -> list[tuple[str, int]]:
