@@ -162,6 +162,7 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
       ${
         projectId &&
         html`<${Lazy}
+          quiet
           name="chat-files"
           from=${() => import("./tools/chat-files.js")}
           projectId=${projectId}

@@ -21,13 +21,17 @@ async function load(name, from) {
   }
 }
 
-/** A component that is loaded when it is first shown: the default export of what `from` imports. */
-export function Lazy({ name, from, ...props }) {
+/**
+ * A component that is loaded when it is first shown: the default export of what `from` imports.
+ * `quiet`: nothing is shown until then.
+ */
+export function Lazy({ name, from, quiet, ...props }) {
   useEffect(() => {
     if (!loaded.peek()[name]?.component) load(name, from);
   }, [name, online.value]);
   const { component, error } = loaded.value[name] ?? {};
   if (component) return html`<${component} ...${props} />`;
+  if (quiet) return null;
   if (!error) return html`<${Loading} />`;
   return html`<div class="page"><${Failed} error=${{ message: texts.common.viewFailed }}>
     <${Button} small icon="retry" onClick=${() => location.reload()}>${texts.common.reload}<//><//></div>`;

@@ -10,7 +10,7 @@ const LOCAL = "local/",
   EVERY_MS = 1000;
 
 /** Shown below the dots of an answer without a text. `model` is null for the default model. */
-export function LoadingModel({ model }) {
+export default function LoadingModel({ model }) {
   const id = model ?? settings.data.value?.chat_model;
   return id?.startsWith(LOCAL) && html`<${Loading} key=${id} id=${id} />`;
 }

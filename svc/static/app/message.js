@@ -8,7 +8,7 @@ import { hasParts, split } from "./content.js";
 import { bytes } from "./format.js";
 import { html, memo } from "./html.js";
 import { Icon } from "./icons.js";
-import { LoadingModel } from "./loading-model.js";
+import { Lazy } from "./lazy.js";
 import { Sources, withUnverified } from "./links.js";
 import { Markdown } from "./markdown.js";
 import { Facts, More, Versions } from "./message-foot.js";
@@ -258,7 +258,15 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
         : !thought &&
           !steps.length &&
           html`<p class="dots" aria-hidden="true"><i></i><i></i><i></i></p>
-            ${live && html`<${LoadingModel} model=${live.model.value} />`}`
+            ${
+              live &&
+              html`<${Lazy}
+                quiet
+                name="loading-model"
+                from=${() => import("./loading-model.js")}
+                model=${live.model.value}
+              />`
+            }`
     }
     <${Approvals} message=${message} onDecide=${actions.approve} />
     <${SourceList} text=${message.content} sources=${sources} citations=${message.citations} />
