@@ -1,12 +1,11 @@
 // The composer: text and attachments, kept as a draft, and a button to send or stop. Files are added by the
 // file dialog, or by drop or paste anywhere in the window.
-import { useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { AttachButton, AttachedList, attachments } from "./attached.js";
 import { IconButton, toast } from "./components.js";
 import { hasParts } from "./content.js";
 import { DictateButton, finishDictation } from "./dictate-button.js";
-import { Estimate } from "./estimate.js";
 import { TEMPORARY, draftOf, keepDraft, keepFiles, keepText } from "./drafts.js";
 import { html } from "./html.js";
 import { Lazy } from "./lazy.js";
@@ -19,6 +18,15 @@ const LONG_PASTE = 8_000; // characters
 const isTyping = ({ target }) => /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 const hasDialog = () => document.querySelector("dialog[open]") !== null;
 let fresh = true;
+/** The component of estimate.js, loaded with the first draft. */
+const estimate = signal(null);
+const loadEstimate = async () => {
+  try {
+    estimate.value = (await import("./estimate.js")).Estimate;
+  } catch {
+    /* the next letter loads it again */
+  }
+};
 
 const field = () => /** @type {HTMLTextAreaElement} */ (document.getElementById("composer"));
 export const focusComposer = () => field()?.focus();
@@ -75,6 +83,9 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
   const canSend = (!busy || id) && !reads && (text.value.trim() !== "" || attached.value.length > 0);
   const pictures = attached.value.filter(({ kind }) => kind === "picture").length;
   const draft = text.value + attached.value.map((item) => item.text ?? "").join("");
+  useEffect(() => {
+    if ((draft || pictures) && !estimate.peek()) loadEstimate();
+  }, [draft, pictures]);
   const send = async () => {
     if (!canSend) return;
     if (await finishDictation()) return sendDraft(); // with the last words
@@ -169,7 +180,10 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
         />`
       }
       <${DictateButton} area=${area} />
-      <${Estimate} ...${priced} id="estimate" draft=${draft} pictures=${pictures} />
+      ${
+        estimate.value &&
+        html`<${estimate.value} ...${priced} id="estimate" draft=${draft} pictures=${pictures} />`
+      }
       ${busy && html`<${IconButton} class="stop" icon="stop" label=${t.stop} onClick=${onStop} />`}
       <${IconButton}
         class="send"
