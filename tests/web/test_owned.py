@@ -126,6 +126,8 @@ async def test_wallet_shows_the_limit_and_a_notice_from_80_percent(
         await page.get_by_label("Monthly limit").fill("4")
         await page.get_by_role("button", name="Save").click()
         await expect(toast.last).to_contain_text("Your monthly limit is reached: $4.00 of $4.00 spent.")
+        while await toast.count():  # it covers the composer for half a minute
+            await toast.last.get_by_role("button", name="Dismiss").click()
         await page.goto("/#/chat")
         await choose_model(page, "assistant-paid")
         await page.get_by_label("Message", exact=True).fill("What is 2 + 2?")
