@@ -429,3 +429,19 @@ def test_each_test_file_has_a_plain_test() -> None:
     plain = {name for name, text in texts.items() if has_plain_test(text)}
     slow = {name: re.sub(r"_(process|soak)\.py$", ".py", name) for name in texts.keys() - plain}
     assert {name for name, beside in slow.items() if beside not in plain} == set(NEVER_PLAIN)
+
+
+MOST_PATCHES = 75
+
+
+def test_tests_patch_little() -> None:
+    """A patch binds a test to the inside of a module. Use a fake at the end of the process, the configuration or the
+    clock, and lower this number with each patch that you remove.
+    """
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in nodes_of(path)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr"
+    ]
+    assert len(found) <= MOST_PATCHES, found

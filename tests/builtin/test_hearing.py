@@ -53,16 +53,12 @@ async def test_audio_over_30_minutes_is_refused(ears: Hearing) -> None:
     assert refused.value.status == 413
 
 
-async def test_weights_that_are_not_those_of_the_package_are_never_used(
+async def test_weights_that_are_not_those_of_the_package_are_used_only_in_a_folder_of_the_operator(
     ears: Hearing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hearing, "_WEIGHTS_SHA256", "0" * 64)
     with pytest.raises(UpstreamFault, match="not those of its package"):
         await heard(ears, tone(1))
-
-
-async def test_folder_of_the_operator_needs_no_hash(ears: Hearing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hearing, "_WEIGHTS_SHA256", "0" * 64)
     assert await heard(ears, tone(1), folder=hearing.weights()) == Recognized(1.0, "en")
 
 

@@ -18,7 +18,7 @@ WORDS = ["zebra", "zebras", "lion", "lions", "a", "ab", "狗 ", "狗猫", "狗�
 @pytest.fixture(autouse=True)
 def _small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of a few lines, so that few words make several levels."""
-    sizes = {"_FRESH_ROWS": 2, "_FAN": 2, "_BLOCK_LINES": 3, "_STEP_BLOCKS": 2, "_PURGE_BLOCKS": 2}
+    sizes = {"_FRESH_ROWS": 2, "_FAN": 2, "_BLOCK_LINES": 3, "_STEP_BLOCKS": 3, "_PURGE_BLOCKS": 2}
     for name, value in sizes.items():
         monkeypatch.setattr(word_runs, name, value)
 
@@ -182,7 +182,7 @@ def test_purge_interval_grows_with_the_index(monkeypatch: pytest.MonkeyPatch) ->
     texts.check_searches()
 
 
-def test_purge_of_a_small_account_does_not_wait_for_a_large_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_purge_of_a_small_account_does_not_wait_for_a_large_one() -> None:
     texts = Texts()
     for number in range(300):
         texts.add({"lion", f"w{number}"})
@@ -191,13 +191,15 @@ def test_purge_of_a_small_account_does_not_wait_for_a_large_one(monkeypatch: pyt
     for number in range(6):
         small.add({"zebra", f"v{number}"})
     tidy(texts.conn)
-    monkeypatch.setattr(word_runs, "_PURGE_SECONDS", 0.0)
+    due = "UPDATE word_purges SET due_at = 0"
     texts.remove(min(texts.words))
+    texts.conn.execute(due)
     merging = "SELECT max(into_run), level FROM word_runs WHERE account_id = ? AND into_run IS NOT NULL"
     while (texts.conn.execute(merging, (texts.account_id,)).fetchone()["level"] or 0) < 4:
         assert tidy_some(texts.conn)
     begun = tuple(texts.conn.execute(merging, (texts.account_id,)).fetchone())
     small.remove(min(small.words))
+    texts.conn.execute(due)
     left = "SELECT count(*) FROM word_purges WHERE account_id = ?"
     while texts.conn.execute(left, (small.account_id,)).fetchone()[0]:
         assert tidy_some(texts.conn)
@@ -207,13 +209,12 @@ def test_purge_of_a_small_account_does_not_wait_for_a_large_one(monkeypatch: pyt
         each.check_searches()
 
 
-def test_a_step_of_a_purge_looks_up_few_places_and_reads_no_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_of_a_purge_looks_up_few_places_and_reads_no_texts() -> None:
     texts = Texts()
     for _ in range(300):
         texts.add({"lion"})
     tidy(texts.conn)
     texts.remove(min(texts.words))
-    monkeypatch.setattr(word_runs, "_STEP_BLOCKS", 8)
     statements: list[str] = []
     texts.conn.set_trace_callback(statements.append)
     tidy(texts.conn)
