@@ -153,6 +153,16 @@ async def test_model_without_the_tools_gets_the_best_passages_before_the_questio
     assert [one["number"] for one in sources] == list(range(1, len(sources) + 1)) and "22:40" in sources[0]["text"]
 
 
+async def test_whole_files_stay_when_the_oldest_messages_no_longer_fit(service: Service, lab: ModelServer) -> None:
+    headers = await service.bearer()
+    chat = await chat_of(service, headers, TRAIN.encode() * 20)
+    said = [f"{number} " + "word " * 300 for number in range(14)]
+    await ask(service, chat, "unicode", *said, "And the train?")
+    sent = [str(one["content"]) for one in lab.requests[-1].body["messages"]]
+    assert sent[0].startswith(FILES) and sent[-1] == "And the train?"
+    assert 2 < len(sent) < 16 and said[0] not in sent and sent[1:-1] == said[-(len(sent) - 2) :]
+
+
 async def test_question_without_a_match_has_no_passages(service: Service, lab: ModelServer) -> None:
     headers = await service.bearer()
     chat = await chat_of(service, headers, long_file("The night train leaves at 22:40."))

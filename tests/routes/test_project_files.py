@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from svc import quota
 from svc.content import project_files
@@ -196,6 +198,44 @@ async def test_passages_of_a_file_surround_a_line_and_are_its_whole_text(service
         refused = await service.client.get(f"{path}?{wrong}", headers=headers)
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_value"), wrong
     assert (await service.client.get(path, headers=other)).status_code == 404
+
+
+async def test_files_of_office_programs_and_pdfs_are_found_with_their_pages(service: Service) -> None:
+    headers = await service.bearer()
+    project_id = await project_of(service, headers)
+    folder = Path(__file__).parent.parent / "builtin" / "files"
+    pages = {"reportlab.pdf": 1, "powerpoint-mac.pptx": 2, "word-2007.docx": None, "libreoffice.ods": None}
+    for name in pages:
+        file = await add(
+            service, headers, project_id, await artifact(service, headers, (folder / name).read_bytes(), name)
+        )
+        assert file["status"] == "ready", file
+    protected = await artifact(service, headers, (folder / "protected.docx").read_bytes(), "protected.docx")
+    assert "password" in (await add(service, headers, project_id, protected))["error"]["message"]
+    queries = {
+        "reportlab.pdf": "Vienna",
+        "powerpoint-mac.pptx": "table cell",
+        "word-2007.docx": "snoska",
+        "libreoffice.ods": "annotation",
+    }
+    for name, query in queries.items():
+        goal = f'tool find_in_files {{"query": "{query}"}}\n---\nsay done'
+        run = await events_of(service, headers, {"goal": goal, "model": "builtin/script", "project_id": project_id})
+        (found,) = [event["result"] for event in run if event["type"] == "tool_result"]
+        assert (found[0]["name"], found[0]["page"]) == (name, pages[name]), found
+
+
+async def test_file_for_a_project_that_has_all_the_text_is_refused(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = await service.bearer()
+    project_id = await project_of(service, headers)
+    await add(service, headers, project_id, await artifact(service, headers, b"x" * 100))
+    monkeypatch.setattr(project_files, "MOST_TEXT_BYTES", 100)
+    body = {"artifact_id": await artifact(service, headers, b"y")}
+    refused = await service.client.post(f"/projects/{project_id}/files", json=body, headers=headers)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+    assert len(await listed(service, headers, project_id)) == 1
 
 
 async def test_files_of_another_account_are_not_found(service: Service) -> None:
