@@ -41,7 +41,7 @@ class Archive:
             raise Broken from error
         members = self._zip.infolist()[:_MOST_MEMBERS]
         if any(member.flag_bits & 1 for member in members):
-            raise is_protected()
+            raise protected()
         # Some programs for Windows write backslashes.
         self._members = {member.filename.replace("\\", "/"): member for member in members}
         self.names = self._members.keys()
@@ -103,7 +103,7 @@ class Archive:
         return found
 
 
-def is_protected() -> NoText:
+def protected() -> NoText:
     return NoText("no_text", "This file is protected by a password. Remove the password first.")
 
 

@@ -78,13 +78,13 @@ def _web_page(content: bytes) -> str:
     return ""
 
 
-def _drawn(archive: Archive, name: str) -> Iterator[str]:
-    """Yield the texts of charts and diagrams of a member, and of the drawings of a sheet."""
+def _drawn(archive: Archive, name: str, *, in_drawing: bool = False) -> Iterator[str]:
+    """Yield the texts of charts and diagrams of a member, and of the drawings of a sheet, which have charts, too."""
     for kind, path in sorted(archive.related(name).values()):
-        if kind in ("drawing", "diagramData"):
+        if kind == "diagramData" or (kind == "drawing" and not in_drawing):
             yield "\n".join(filter(str.strip, _paragraphs(archive.xml(path))))
-        if kind == "drawing":
-            yield from _drawn(archive, path)
+        if kind == "drawing" and not in_drawing:
+            yield from _drawn(archive, path, in_drawing=True)
         if kind == "chart":
             chart = archive.xml(path)
             yield "\n".join(filter(str.strip, _paragraphs(chart)))

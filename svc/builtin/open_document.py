@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
-from svc.builtin.archive import Archive, TextPage, is_protected
+from svc.builtin.archive import Archive, TextPage, protected
 
 _MOST_COPIES = 100  # of a repeated row or cell: a file may claim a million
 _LEFT_OUT = ("tracked-changes", "forms", "sequence-decls", "shapes", "settings")
@@ -15,7 +15,7 @@ def open_document(content: bytes) -> list[TextPage] | None:
     if "content.xml" not in archive.names or "META-INF/container.xml" in archive.names:
         return None
     if "META-INF/manifest.xml" in archive.names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
-        raise is_protected()
+        raise protected()
     body = archive.xml("content.xml").find("body")
     if body is None:
         return [TextPage(None, "")]

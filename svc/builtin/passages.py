@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from svc.builtin.archive import Broken, NoText, TextPage, is_protected
+from svc.builtin.archive import Broken, NoText, TextPage, protected
 from svc.builtin.epub import epub, html_text
 from svc.builtin.office import docx, pptx, xlsx
 from svc.builtin.open_document import open_document
@@ -32,6 +32,7 @@ _HEADING = re.compile(r"#{1,6} \S")
 _SENTENCE = re.compile(r"(?<=[.!?;] )|(?<=[\u3002\uff01\uff1f])")
 _HTML = re.compile(r"(?i)\s*(?:<\?xml[^>]*>\s*)?(?:<!--.{0,1000}?-->\s*)?<(?:!doctype html|html)\b", re.DOTALL)
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_NO_COMMENTS = ("/Link", "/Widget", "/Popup")
 _PDF_HEAD_BYTES = 1_024  # other readers accept as much before the head
 _OLE = b"\xd0\xcf\x11\xe0"  # files of Office before 2007, and protected ones of today
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
@@ -57,7 +58,7 @@ def pages_of(content: bytes, name: str, content_type: str) -> list[TextPage]:
             if (pages := reader(content)) is not None:
                 return [page._replace(text=_EMPTY_LINES.sub("\n\n", page.text).strip("\n")) for page in pages]
     if content.startswith(_OLE) and _ENCRYPTED in content:
-        raise is_protected()
+        raise protected()
     if content.startswith((b"PK", _OLE, b"{\\rtf")):
         raise _unsupported(content_type)
     text = ""
@@ -88,20 +89,23 @@ def _pages_of_pdf(content: bytes) -> list[TextPage]:
     reader = PdfReader(io.BytesIO(content))
     if reader.is_encrypted and not reader.decrypt(""):
         raise NoText("no_text", "This PDF is protected by a password. Remove the password first.")
-    pages, unmapped = [], False
+    pages, comments, unmapped = [], [], False
     for number, page in enumerate(reader.pages, 1):
         if number > _MOST_PAGES:
             break
         try:
             text, left_out = text_of_page(page)
-            text = "\n".join([text, *_comments(page)])
         except MemoryError:
             raise
         except Exception:  # a broken page
             text, left_out = "", False
         unmapped = unmapped or left_out
         pages.append(TextPage(number, composed(text)))
-    pages = _without_running_heads(pages)
+        comments.append(_comments(page))
+    pages = [
+        page._replace(text="\n".join([page.text, *said]))
+        for page, said in zip(_without_running_heads(pages), comments, strict=True)
+    ]
     if pages and (fields := composed(filled_fields(reader))):
         pages[-1] = TextPage(pages[-1].number, f"{pages[-1].text}\n\n{fields}")
     if unmapped and not any(page.text.strip() for page in pages):
@@ -109,14 +113,20 @@ def _pages_of_pdf(content: bytes) -> list[TextPage]:
     return pages
 
 
-def _comments(page: Any) -> Iterator[str]:
-    """Yield the comments on a page of a PDF. Links and form fields have none."""
-    annotations = page.get("/Annots")
-    for annotation in annotations.get_object() if annotations is not None else ():
-        found = annotation.get_object()
-        text = " ".join(str(found.get("/Contents") or "").split())
-        if text and found.get("/Subtype") not in ("/Link", "/Widget", "/Popup"):
-            yield f"Comment: {text}"
+def _comments(page: Any) -> list[str]:
+    """Return the comments on a page of a PDF. Links and form fields have none."""
+    lines = []
+    try:
+        annotations = page.get("/Annots")
+        for annotation in annotations.get_object() if annotations is not None else ():
+            found = annotation.get_object()
+            if isinstance(found, dict) and "/Contents" in found and found["/Subtype"] not in _NO_COMMENTS:
+                lines += [f"Comment: {text}"] if (text := " ".join(composed(str(found["/Contents"])).split())) else []
+    except MemoryError:
+        raise
+    except Exception:  # a broken annotation
+        return lines
+    return lines
 
 
 def _without_running_heads(pages: list[TextPage]) -> list[TextPage]:

@@ -8,7 +8,7 @@ from svc.builtin.archive import Broken
 from svc.builtin.office import docx, pptx, xlsx
 from svc.builtin.open_document import open_document
 from tests.support.cases import each
-from tests.support.office_files import zipped
+from tests.support.office_files import A, R, rels, zipped
 
 HOSTILE = {
     "entities": '<!DOCTYPE d [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><w:document xmlns:w="w">&b;</w:document>',
@@ -40,3 +40,17 @@ def test_deep_nesting_within_the_limit_is_read(reader: Callable[[bytes], object]
     for tag in ("p", "r", "tc", "list", "note"):
         name, root = names.get(reader, "content.xml"), roots.get(reader, "document")
         assert reader(zipped({name: nested(root, tag)})) is not None
+
+
+def test_drawing_that_refers_to_itself_is_read_once() -> None:
+    drawing = f"<xdr {A}><a:p><a:r><a:t>in a box</a:t></a:r></a:p></xdr>"
+    files = {
+        "xl/workbook.xml": f'<workbook {R}><sheets><sheet name="A" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": rels(("r1", "worksheet", "s.xml")),
+        "xl/s.xml": "<worksheet/>",
+        "xl/_rels/s.xml.rels": rels(("a", "drawing", "d.xml")),
+        "xl/d.xml": drawing,
+        "xl/_rels/d.xml.rels": rels(*((str(number), "drawing", "d.xml") for number in range(9))),
+    }
+    (page,) = xlsx(zipped(files)) or []
+    assert page.text == "# A\nin a box"

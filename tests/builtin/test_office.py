@@ -1,11 +1,7 @@
 """The texts of DOCX, PPTX and XLSX files."""
 
 from svc.builtin.office import docx, pptx, xlsx
-from tests.support.office_files import rels, zipped
-
-W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
-A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:p="p"'
+from tests.support.office_files import A, R, W, rels, zipped
 
 
 def test_docx_has_headings_tables_footnotes_and_comments_but_no_deleted_text_and_no_running_heads() -> None:

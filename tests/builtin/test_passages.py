@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from svc.builtin.archive import TextPage
 from svc.builtin.passages import pages_of, passages_of
+from tests.support import pdfs
 
 
 @given(st.lists(st.text(st.sampled_from("ab.!# \n\u3002\u4e2d"), max_size=4_000), min_size=1, max_size=3))
@@ -37,3 +38,14 @@ def test_text_is_decoded_in_its_encoding() -> None:
         ("<html><p>Gr\u00fc\u00dfe</p></html>".encode(), "text/html"),
     ):
         assert pages_of(content, "a", content_type) == [TextPage(None, "Gr\u00fc\u00dfe")]
+
+
+@pdfs.needs_pypdf
+def test_comments_of_a_pdf_follow_the_text_of_their_page() -> None:
+    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R /Annots 6 0 R >>"
+    text = pdfs.stream(b"BT /F1 12 Tf 50 700 Td (The page.) Tj ET")
+    font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+    notes = b"[null 7 0 R << /Subtype /Link /Contents (a link) >> << /Subtype /Text /Contents 8 0 R >> 99 0 R 3]"
+    note = b"<< /Type /Annot /Subtype /Text /Contents (Is it?) >>"
+    made = pdfs.of_objects(pdfs.CATALOG, pdfs.pages(b"4 0 R", 1), font, page, text, notes, note, b"(Or not)")
+    assert pages_of(made, "a.pdf", "") == [TextPage(1, "The page.\nComment: Is it?\nComment: Or not")]

@@ -3,6 +3,9 @@
 import io
 import zipfile
 
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:p="p"'
 TYPE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
