@@ -27,6 +27,23 @@ TOKENS_A_SECOND = 500
 TOKEN_CHARACTERS = 50
 FRAME_MS = 34
 FRAMES_A_SECOND = 60
+SLOW_LAYOUT_MS = 60
+# Each change of the live answer's size takes so long, after the script of its frame. Returns the number of changes, and
+# the time of all.
+SLOW_LAYOUT = """milliseconds => new Promise(resolve => {
+    const begun = performance.now();
+    let draws = 0;
+    const watch = new ResizeObserver(() => {
+        const now = performance.now();
+        if (now - begun > 1_500) {
+            watch.disconnect();
+            return resolve([draws, now - begun]);
+        }
+        draws++;
+        while (performance.now() < now + milliseconds);
+    });
+    watch.observe(document.querySelector(".live .md"));
+})"""
 SECTION = """## Part {n}
 
 Some **bold** text with `code` and a [link](https://example.com/{n}), which goes on until it is a paragraph of a usual length.
@@ -225,3 +242,22 @@ async def test_stream_of_500_tokens_a_second_is_drawn_smoothly(
             return never_stalls(spent) and slow_frame < FRAME_MS and spent.total < 500 * seconds
 
         await holds(is_smooth, measure)
+
+
+async def test_stream_with_a_slow_layout_is_drawn_less_often(server: RunningServer, browser: Browser) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server, model="steady/one")
+    async with (
+        steady_model(["word " * 4] * 1_000, TOKENS_A_SECOND) as address,
+        new_context(browser, server, visitor) as context,
+    ):
+        provider = {"name": "steady", "base_url": address, "api_key": "any", "models": ["one"]}
+        async with server.client(headers=visitor.headers) as client:
+            assert (await client.post("/user/providers", json=provider)).status_code == 201
+        page = await opened(context)
+        await page.get_by_label("Message", exact=True).fill("Continue")
+        await page.keyboard.press("Enter")
+        await page.locator(".live .md").wait_for()
+        draws, milliseconds = await page.evaluate(SLOW_LAYOUT, SLOW_LAYOUT_MS)
+        # The pause is three times the frame. Without its layout, a draw follows each frame.
+        assert 2 <= draws <= milliseconds / SLOW_LAYOUT_MS / 2, (draws, milliseconds)
+        await answered(page)
