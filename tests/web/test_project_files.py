@@ -210,6 +210,10 @@ async def test_passage_of_a_pdf_says_its_page(server: RunningServer, browser: Br
         await say(page, f'{FIND}say It says "{RIGHT}" [120].')
         await answered(page)
         await expect(last(page).locator(".sources ol").first).to_have_text("[120]trains.pdf page 120")
+        await last(page).locator(".tool-steps > summary").click()
+        await last(page).locator(".tool > summary").click()
+        await expect(last(page).locator(".found > li").first).to_contain_text(f"trains.pdf [120] page 120{pages[119]}")
+        assert await findings(page) == []
         await last(page).locator(".sources ol").get_by_role("button", name="[120]").first.click()
         dialog = page.get_by_role("dialog", name="trains.pdf")
         await expect(dialog.locator("mark")).to_have_text(pages[119])

@@ -7,7 +7,7 @@ import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { safe } from "../links.js";
 import { tools } from "../tools.js";
-import { argumentsOf, doing, hostOf } from "./names.js";
+import { argumentsOf, doing, hostOf, placeOf } from "./names.js";
 import { toolTexts } from "../texts/en/tools.js";
 
 const t = toolTexts.steps;
@@ -88,15 +88,27 @@ function Details({ of }) {
 }
 
 function Result({ of }) {
-  const isList = Array.isArray(of) && of.length > 0 && of.every((one) => one && safe(one.url));
-  if (!isList) return html`<pre tabindex="0" dir="auto">${textOf(of)}</pre>`;
-  return html`<ol class="found">
-    ${of.map(
-      ({ title, url, snippet }) => html`<li>
-        <a href=${safe(url)} target="_blank" rel="noopener noreferrer" dir="auto">${title || hostOf(url)}</a>
-        <span class="quiet small"> ${hostOf(url)}</span>
-        ${snippet && html`<p class="quiet small" dir="auto">${snippet}</p>`}
-      </li>`,
-    )}
-  </ol>`;
+  const isListOf = (isOne) => Array.isArray(of) && of.length > 0 && of.every((one) => one && isOne(one));
+  if (isListOf(({ url }) => safe(url)))
+    return html`<ol class="found">
+      ${of.map(
+        ({ title, url, snippet }) => html`<li>
+          <a href=${safe(url)} target="_blank" rel="noopener noreferrer" dir="auto">
+            ${title || hostOf(url)}
+          </a>
+          <span class="quiet small"> ${hostOf(url)}</span>
+          ${snippet && html`<p class="quiet small" dir="auto">${snippet}</p>`}
+        </li>`,
+      )}
+    </ol>`;
+  if (isListOf(({ file, from_line: line }) => file && line))
+    return html`<ul class="found">
+      ${of.map(
+        (one) => html`<li>
+          <span dir="auto">${one.name}</span> <span class="quiet small">[${one.number}] ${placeOf(one)}</span>
+          <p class="quiet small plain-text" dir="auto">${one.text}</p>
+        </li>`,
+      )}
+    </ul>`;
+  return html`<pre tabindex="0" dir="auto">${textOf(of)}</pre>`;
 }
