@@ -244,14 +244,14 @@ async def test_reasoning_of_a_step_is_sent_back_only_to_a_model_that_accepts_it(
 
 
 @pytest.mark.parametrize("model", ["mid-line", "mid-bare"])
-async def test_error_in_mid_stream_keeps_its_message(lab: Lab, model: str) -> None:
+async def test_error_in_mid_stream_keeps_its_message_but_a_run_says_what_is_too_long(lab: Lab, model: str) -> None:
     answer = await lab.chat(model, stream=True)
     assert "exceeds the context size" in events(answer)[-1]["error"]["message"]
     assert '"finish_reason":"stop"' not in answer.text and answer.text.endswith("data: [DONE]\n\n")
     run = await lab.client.post(
         "/v1/agents/run", json={"model": f"lab/{model}", "goal": "hi"}, headers=lab.person.headers
     )
-    assert "exceeds the context size" in events(run)[-1]["error"]["message"]
+    assert events(run)[-1]["error"]["message"].startswith("This message is too long for the model")
     (line,) = await logged(lab.server.log_lines, route=COMPLETIONS)
     assert line["upstream_status"] == 400 and "exceeds the context size" in line["upstream_error"]
 

@@ -68,7 +68,7 @@ async def own(service: Service) -> AsyncIterator[Own]:
         yield Own(service, upstream, headers, provider)
 
 
-IMPATIENT_SECONDS = 0.3
+IMPATIENT_SECONDS = 1.0
 
 
 @pytest.fixture

@@ -78,6 +78,8 @@ AS_MADE = {
     "instructions": None,
     "mail_enabled": False,
     "deletion_enabled": True,
+    "own_providers_enabled": True,
+    "sharing_enabled": True,
     "retention": {"conversations_days": None, "runs_days": None, "files_days": None},
 }
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from starlette.datastructures import Headers
+
 import app
 from svc.config import Config
 from svc.routes import pages
@@ -45,7 +47,7 @@ def test_pages_need_no_file_afterwards(config: Config) -> None:
     for step in app._first_use(replace(config, smtp_url=None)):
         step()
     with no_free_descriptors():
-        assert pages.not_found().status_code == 404
+        assert pages.not_found(Headers()).status_code == 404
         for step in app._first_use(replace(config, smtp_url=None)):
             step()
 

@@ -7,6 +7,7 @@ restores the value of the fixture.
 import logging
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 _LOGGERS = ("root", "uvicorn", "uvicorn.error", "svc", "svc.server.serve")
@@ -18,7 +19,11 @@ def leaks() -> list[str]:
     found = []
     for place, now in _state():
         before = _before.setdefault(place, now)
-        found += [f"{place}.{name}" for name, value in now.items() if before.get(name, value) is not value]
+        found += [
+            f"{place}.{name}"
+            for name, value in now.items()
+            if before.get(name, value) is not value and not isinstance(value, ModuleType)  # imported again
+        ]
         _before[place] = now
     return found
 
