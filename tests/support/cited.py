@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import AsyncIterator
 
+import httpx
+
 from tests.support.browser import Visitor
 from tests.support.server import RunningServer
 from tests.support.tool_server import Asked, http, scripted
@@ -30,9 +32,14 @@ async def project_with(server: RunningServer, visitor: Visitor, *files: tuple[st
             body = {"name": name, "content_base64": base64.b64encode(content).decode()}
             ids.append(str((await client.post("/artifacts", json=body)).json()["id"]))
             assert (await client.post(path, json={"artifact_id": ids[-1]})).status_code == 201
-        while any(file["status"] == "reading" for file in (await client.get(path)).json()["data"]):
-            await asyncio.sleep(0.02)
+        await are_read(client, project)
     return project, ids
+
+
+async def are_read(client: httpx.AsyncClient, project: str) -> None:
+    """Wait until no file of a project is being read."""
+    while any(file["status"] == "reading" for file in (await client.get(f"/projects/{project}/files")).json()["data"]):
+        await asyncio.sleep(0.02)
 
 
 # --- the pictures

@@ -10,7 +10,7 @@ from playwright.async_api import Browser, FilePayload, Locator, Page, expect
 
 from tests.support.browser import LOOKS, WITH_BROWSER, Theme, findings, new_visitor, signed_in
 from tests.support.browser_chat import answered, refuse_once, say
-from tests.support.cited import FIND, RIGHT, TIMETABLE, WRONG, project_with
+from tests.support.cited import FIND, RIGHT, TIMETABLE, WRONG, are_read, project_with
 from tests.support.firefox import FIREFOX, firefox
 from tests.support.pdfs import needs_pypdf, with_texts
 from tests.support.server import RunningServer
@@ -221,7 +221,10 @@ async def test_passage_of_a_pdf_says_its_page(server: RunningServer, browser: Br
         assert await findings(page) == []
 
 
-async def test_passage_of_a_removed_file_shows_as_it_was_cited(server: RunningServer, browser: Browser) -> None:
+@pytest.mark.parametrize("change", ["replaced", "removed"])
+async def test_passage_of_a_file_that_changed_shows_as_it_was_cited(
+    server: RunningServer, browser: Browser, change: str
+) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model="builtin/script")
     project, (artifact,) = await project_with(server, visitor, ("trains.md", TIMETABLE.encode()))
     address = f"/#/chat?project_id={project}"
@@ -229,7 +232,12 @@ async def test_passage_of_a_removed_file_shows_as_it_was_cited(server: RunningSe
         await say(page, CITING)
         await answered(page)
         async with server.client(headers=visitor.headers) as client:
-            await client.delete(f"/projects/{project}/files/{artifact}")
+            if change == "removed":
+                await client.delete(f"/projects/{project}/files/{artifact}")
+            else:
+                other = "\n\n".join(f"Another text {number}." for number in range(400))
+                await client.put(f"/artifacts/{artifact}/content", content=other.encode())
+                await are_read(client, project)
         await last(page).locator("button.citation").first.click()
         dialog = page.get_by_role("dialog", name="trains.md")
         await expect(dialog).to_contain_text("This file has changed or is no longer in a project.")

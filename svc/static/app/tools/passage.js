@@ -29,7 +29,8 @@ export default function Passage({ source, onClose }) {
     open();
   }, []);
   const pages = shown.value ? pagesOf(shown.value.data, source) : [];
-  const isFound = pages.some(({ parts }) => parts.some(({ isCited }) => isCited));
+  const marked = pages.flatMap(({ parts }) => parts.flatMap(({ text, isCited }) => (isCited ? text : [])));
+  const isFound = signsOf(marked.join("")) > signsOf(source.text) / 2; // a changed file may share some lines
   const isGone = error.value?.status === 404 || (shown.value && !isFound);
   useLayoutEffect(() => {
     box.current?.querySelector("mark")?.scrollIntoView({ block: "center" });
@@ -55,6 +56,8 @@ export default function Passage({ source, onClose }) {
     }
   <//>`;
 }
+
+const signsOf = (text) => text.replace(/\s/g, "").length;
 
 function Text({ pages, shown, load }) {
   const { data, offset, total, step } = shown,
