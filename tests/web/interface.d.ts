@@ -70,6 +70,7 @@ interface Interface {
   conversations: Crud<Api.Conversation, Api.ConversationRequest, Api.ConversationRequest> & {
     exported(id: string): Promise<Blob>;
     share(id: string, body: Api.CreateShareRequest): Promise<Api.NewShare>;
+    summarize(id: string): Promise<unknown>;
     fork(id: string, messageId: string): Promise<Api.Conversation>;
     versions(id: string, messageId: string, values?: Values): Promise<Page<Api.Message>>;
     messages(id: string, values?: Values, options?: Options): Promise<Page<Api.Message>>;

@@ -16,6 +16,9 @@ const MESSAGE_TOKENS = limits.frame_tokens + '{"role":"assistant","content":[]},
 const PART_TOKENS = limits.frame_tokens + '{"type":"image_url","image_url":{"url":""}},'.length;
 const MEMORY_TOKENS = 3_000; // passages of the memory, and a fallback's name
 
+const UNKNOWN_CONTEXT = 8_192; // tokens
+const FITTED_BYTES = 3; // of a token, as the service counts what fits (svc/inference/context_fit.py)
+
 const utf8 = new TextEncoder();
 const sizeOf = (text) => utf8.encode(text ?? "").length;
 const sizeInJson = (text) => sizeOf(JSON.stringify(text ?? ""));
@@ -37,6 +40,20 @@ function historyOf(messages) {
     output: answers.length
       ? answers.reduce((sum, { answer }) => sum + answer.output_tokens, 0) / answers.length
       : USUAL_OUTPUT,
+  };
+}
+
+/** Return the sizes of what fits into the context of a model. The service leaves out the rest. */
+function fitted(history, context) {
+  const most = (context ?? UNKNOWN_CONTEXT) * FITTED_BYTES,
+    share = Math.min(1, most / Math.max(1, history.bytes));
+  const { bytes, written, count, tokens, output } = history;
+  return {
+    bytes: bytes * share,
+    written: written * share,
+    count: Math.ceil(count * share),
+    tokens: share < 1 ? Math.min(tokens, most / FITTED_BYTES) : tokens,
+    output,
   };
 }
 
@@ -74,15 +91,17 @@ export function Estimate({ id, modelIds, messages, conversation, projectId, draf
   const { available_micros: own, allowance_due_micros: due } = wallet.data.value ?? {};
   const available = own + due; // the next request books the due allowance
   if (!draft && !pictures) return null;
-  const inContext = history.tokens + sizeOf(draft) / limits.bytes_per_token;
-  const tooSmall = used.find((model) => model?.context_length && inContext > model.context_length);
+  const written = sizeOf(draft) / limits.bytes_per_token;
+  const tooSmall = used.find((model) => model?.context_length && written > model.context_length);
   if (tooSmall) return html`<p id=${id} class="estimate warn">${t.tooLong(tooSmall.context_length)}</p>`;
   const paid = used.filter((model) => model && !model.byok && hasPrice(model));
   if (!paid.length || Number.isNaN(available)) return null;
   const project = projects.data.value?.find((one) => one.id === (conversation?.project_id ?? projectId));
   const limit = conversation?.max_output_tokens ?? limits.output_tokens;
   const instructions = sizeInJson(project?.instructions) + sizeInJson(settings.data.value?.instructions);
-  const costs = paid.map(({ pricing }) => costOf({ pricing, history, draft, pictures, instructions, limit }));
+  const costs = paid.map(({ pricing, context_length: context }) =>
+    costOf({ pricing, history: fitted(history, context), draft, pictures, instructions, limit }),
+  );
   const sum = (name) => costs.reduce((all, cost) => all + cost[name], 0);
   if (sum("least") > available)
     return html`<p id=${id} class="estimate warn">${t.noFunds(balance(available))}</p>`;

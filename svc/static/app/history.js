@@ -2,22 +2,14 @@
 import { split } from "./content.js";
 import { pictureParts } from "./pictures.js";
 
-const SENT_CHARACTERS = 400_000; // of earlier messages; older ones are not sent to the model
+const MOST_CHARACTERS = 5_000_000; // of earlier messages: a request has 16 MiB, and no model reads more
 
 /** Whether a message is sent to the model. */
 export const isSent = ({ role, content, unkept }) => role !== "system" && !unkept && content.trim() !== "";
 
-/** Whether no further message would be sent. */
+/** Whether no further message is loaded. The service leaves out what the model cannot read. */
 export const isFull = (messages) =>
-  messages.reduce((sum, { content }) => sum + content.length, 0) >= SENT_CHARACTERS;
-
-/** Return the latest messages that fit. */
-export function latest(messages) {
-  let left = SENT_CHARACTERS,
-    first = messages.length;
-  while (first > 0 && left - messages[first - 1].content.length > 0) left -= messages[--first].content.length;
-  return messages.slice(first);
-}
+  messages.reduce((sum, { content }) => sum + content.length, 0) >= MOST_CHARACTERS;
 
 /** Return messages in the format of the chat interface, with their images. */
 export const inChatFormat = (messages) =>

@@ -18,7 +18,6 @@ export function newLive({ model, question = null, stored = null, key = null }) {
     memory: signal(stored?.answer?.memory.length ?? 0),
     isLost: signal(false), // the connection, which is tried again
     question,
-    omitted: 0,
     asked: Boolean(stored),
     isOpen: Boolean(stored),
     abort: new AbortController(),

@@ -277,7 +277,6 @@ function Answer({ message, actions, canEdit, canRetry, hasPictures, isLast }) {
       html`<${Ending} ...${{ message, actions, canRetry, hasPictures }} />`
     }
     ${isEmpty && html`<p class="ending">${t.emptyAnswer}</p>`}
-    ${message.omitted > 0 && html`<p class="ending">${t.omitted(message.omitted)}</p>`}
     ${
       !live &&
       html`<div class="message-actions">

@@ -3,6 +3,7 @@ import { Component } from "preact";
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "./html.js";
+import { Lazy } from "./lazy.js";
 import { FarMessage, Message, remsOf } from "./message.js";
 import { whenVisible } from "./viewport.js";
 
@@ -23,13 +24,18 @@ function grouped(messages, starts) {
 
 /**
  * `editing`: the id of the edited message, or null; `canEdit`, `canRetry`; `hasPictures`: whether the last
- * question has images; `actions`: as of Message.
+ * question has images; `actions`: as of Message; `thread`: whose messages they are, for the line
+ * where the view of the model begins.
  */
 export default function Messages({ messages, starts, editing, ...rest }) {
+  const viewed = messages.findLast(
+    ({ first_sent_message_id: id, role }) => role === "assistant" && id !== undefined,
+  )?.first_sent_message_id;
   const groups = grouped(messages, starts);
   return groups.map(
     (group, at) => html`<${Group} key=${keyOf(group[0])} group=${group} isLast=${at === groups.length - 1}
-    editing=${group.some(({ id }) => id === editing) ? editing : null} ...${rest} />`,
+    editing=${group.some(({ id }) => id === editing) ? editing : null}
+    viewed=${group.some(({ id }) => id === viewed) ? viewed : null} ...${rest} />`,
   );
 }
 
@@ -49,7 +55,7 @@ class Group extends Component {
   }
 }
 
-function Shown({ group, isLast, editing, canEdit, canRetry, hasPictures, actions }) {
+function Shown({ group, isLast, editing, viewed, canEdit, canRetry, hasPictures, actions, thread }) {
   const visible = useSignal(isLast),
     box = useRef(null);
   useEffect(
@@ -70,7 +76,15 @@ function Shown({ group, isLast, editing, canEdit, canRetry, hasPictures, actions
   const last = isLast ? group.at(-1) : null;
   return html`<div class=${isLast ? "message-group last" : "message-group"} style=${style} ref=${box}>
     ${group.map(
-      (message, at) => html`<${Message}
+      (message, at) => html`${
+        message.id === viewed &&
+        html`<${Lazy}
+          name="view-line"
+          from=${() => import("./view-line.js")}
+          thread=${thread}
+          message=${message}
+        />`
+      }<${Message}
         key=${keyOf(message)}
         message=${message}
         actions=${actions}

@@ -3,7 +3,7 @@ import { batch, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api, wasAborted } from "./api.js";
 import { TEMPORARY, draftOf, keepDraft, putDraft } from "./drafts.js";
-import { inChatFormat, isSent, latest, newQuestion } from "./history.js";
+import { inChatFormat, isSent, newQuestion } from "./history.js";
 import { html } from "./html.js";
 import { answerOf, newLive, writerOf } from "./live.js";
 import { sendNext } from "./queue.js";
@@ -91,10 +91,8 @@ class TemporaryThread {
   }
 
   async #stream(live, before, model) {
-    const sent = latest(before);
-    live.omitted = before.length - sent.length;
     live.asked = true;
-    const messages = await inChatFormat([...sent, live.question]);
+    const messages = await inChatFormat([...before, live.question]);
     const headers = { "x-service-temporary": "true", ...(await toolsHeader(this.id, model)) };
     const onOpen = () => {
       live.isOpen = true;
@@ -119,9 +117,9 @@ class TemporaryThread {
 
   #settle(live, fault) {
     live.flush();
-    const { message, omitted } = live,
+    const { message } = live,
       status = !fault ? "complete" : wasAborted(fault) ? "stopped" : "failed";
-    const answer = { ...answerOf(live), key: message.key, omitted, status, isLocal: false };
+    const answer = { ...answerOf(live), key: message.key, status, isLocal: false };
     answer.answer.finish_reason = ENDINGS.includes(live.reason) ? live.reason : null;
     if (status === "failed") answer.error = { message: fault.message, code: fault.code, type: fault.type };
     batch(() => {

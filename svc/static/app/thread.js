@@ -5,16 +5,7 @@ import { api, wasAborted } from "./api.js";
 import { hasParts } from "./content.js";
 import { changed, listAgain, unused, used } from "./conversation-list.js";
 import { draftOf, keepDraft, putDraft, queueOf } from "./drafts.js";
-import {
-  inChatFormat,
-  isFull,
-  isSent,
-  latest,
-  newQuestion,
-  sameOr,
-  titleOf,
-  withoutWaiting,
-} from "./history.js";
+import { inChatFormat, isFull, isSent, newQuestion, sameOr, titleOf, withoutWaiting } from "./history.js";
 import { answerOf, newLive, sleep, writerOf } from "./live.js";
 import { sendNext } from "./queue.js";
 import { models, settings, wallet } from "./state.js";
@@ -245,17 +236,14 @@ class Thread {
     moveTools(null, made.id);
   }
 
-  /** Return the latest earlier messages that fit the model's limit. `live.omitted` counts the others. */
+  /** Return the earlier messages. The service leaves out what the model cannot read. */
   async #history(live) {
     const before = () => this.messages.peek().filter((one) => isSent(one) && one !== live.question);
     while (this.older.peek() && !isFull(before())) {
       await this.loadOlder(100);
       live.abort.signal.throwIfAborted();
     }
-    const spoken = before(),
-      sent = latest(spoken);
-    live.omitted = spoken.length - sent.length;
-    return sent;
+    return before();
   }
 
   /** Whether the service has stored a question whose request ended with `error`. */
@@ -335,7 +323,7 @@ class Thread {
   /** Replace the answer in progress by the stored one, with its id, tokens and cost. */
   async #settle(live) {
     live.flush();
-    const { question, message, omitted } = live;
+    const { question, message } = live;
     const [asked, answer] = (await this.#tail()) ?? [question, answerOf(live)];
     batch(() => {
       const before = this.messages.peek().filter((one) => one !== question && one.id !== asked?.id);
@@ -344,7 +332,7 @@ class Thread {
         ...before,
         // The keys, and so the elements, stay those of the answer in progress.
         ...(asked ? [{ ...asked, key: shown?.key ?? asked.id, unkept: false }] : []),
-        { ...answer, key: message.key, omitted },
+        { ...answer, key: message.key },
       ];
       this.live.value = null;
     });

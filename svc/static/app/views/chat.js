@@ -181,6 +181,7 @@ function Conversation({ thread, projectId, messageId, forget, foot }) {
                 messages=${said}
                 starts=${thread.starts}
                 actions=${actions}
+                thread=${thread}
                 editing=${editing.value}
                 canEdit=${!live}
                 canRetry=${!live && said.some(({ role }) => role === "user")}

@@ -205,12 +205,6 @@ export const texts = {
     cached: (percent, saved) => `${percent} % der Eingabe aus dem Cache${saved ? `, ${saved} gespart` : ""}`,
     more: "Mehr anzeigen",
     less: "Weniger anzeigen",
-    omitted: (n) =>
-      "Diese Unterhaltung ist zu lang für das Modell. " +
-      count(n, {
-        one: "Die erste Nachricht hat es nicht erhalten.",
-        other: "Die ersten # Nachrichten hat es nicht erhalten.",
-      }),
     cutShort: "Die Antwort hat ihre maximale Länge erreicht.",
     unverified: "nicht in der Datei",
     emptyAnswer: "Diese Antwort ist leer.",
@@ -259,9 +253,7 @@ export const texts = {
       "Deine Nachricht, die früheren Nachrichten und eine Antwort von üblicher Länge. " +
       `Höchstens: eine Antwort mit ${number(limit)} Token.`,
     noFunds: (amount) => `Dein Guthaben von ${amount} reicht für diese Nachricht nicht aus.`,
-    tooLong: (limit) =>
-      `Das ist länger, als das Modell lesen kann: etwa ${number(limit)} Token. ` +
-      "Kürze die Nachricht oder wähle ein anderes Modell.",
+    tooLong: (limit) => `Deine Nachricht ist länger, als das Modell lesen kann: etwa ${number(limit)} Token.`,
   },
   dictation: {
     start: "Diktieren",

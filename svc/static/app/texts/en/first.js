@@ -215,9 +215,6 @@ export const texts = {
     cached: (percent, saved) => `${percent}% of the input cached${saved ? `, saved ${saved}` : ""}`,
     more: "Show more",
     less: "Show less",
-    omitted: (n) =>
-      "This conversation is too long for the model. " +
-      `It did not receive the first ${count(n, "message", "messages")}.`,
     cutShort: "The answer reached its length limit.",
     unverified: "not in the file",
     emptyAnswer: "This answer is empty.",
@@ -264,9 +261,7 @@ export const texts = {
       "Your message, the earlier messages and an answer of the usual length. " +
       `At most: an answer of ${number(limit)} tokens.`,
     noFunds: (amount) => `Your balance of ${amount} is too low for this message.`,
-    tooLong: (limit) =>
-      `This is longer than the model can read: about ${number(limit)} tokens. ` +
-      "Shorten it or choose another model.",
+    tooLong: (limit) => `Your message is longer than the model can read: about ${number(limit)} tokens.`,
   },
   dictation: {
     start: "Dictate",
