@@ -354,7 +354,7 @@ async def test_memory_shows_its_passages(server: RunningServer, browser: Browser
         await expect(page.locator(".fold-body")).to_contain_text("Zora")
 
 
-async def test_answer_names_the_messages_that_did_not_fit(server: RunningServer, browser: Browser) -> None:
+async def test_page_sends_all_messages_and_the_service_chooses(server: RunningServer, browser: Browser) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model="builtin/script")
     long = [f"{number} {'word ' * 30_000}" for number in range(4)]
     kept = await asyncio.to_thread(keep_conversation, server, visitor, long)
@@ -363,10 +363,10 @@ async def test_answer_names_the_messages_that_did_not_fit(server: RunningServer,
         async with page.expect_request("**/v1/chat/completions") as asked:
             await say(page, "say briefly")
         told = [message["content"][:1] for message in (await asked.value).post_data_json["messages"]]
-        assert told == ["2", "3", "s"]
+        assert told == ["0", "1", "2", "3", "s"]
         answer = page.locator(".said-assistant:not(.live)").last
         await expect(answer).to_contain_text("briefly")
-        await expect(answer).to_contain_text("did not receive the first 2 messages")
+        await expect(page.locator(".view-line")).to_be_visible()
 
 
 async def test_page_does_not_scroll_during_an_answer(server: RunningServer, browser: Browser) -> None:
