@@ -249,6 +249,7 @@ ROUTES = [
     ("GET", "/metrics", service.get_metrics),
     ("GET", "/openapi.json", service.get_openapi),
     ("GET", "/docs", pages.get_docs_page),
+    ("GET", "/preview", pages.get_preview_page),
     ("GET", "/password-reset", pages.get_password_reset_page),
     ("GET", "/verify-email", pages.get_verify_email_page),
     ("GET", "/static/{path:path}", pages.get_static_file),

@@ -24,6 +24,7 @@ _NAMED = {
     "marked": "vendor/marked/marked.esm.js",
     "katex/": "vendor/katex/",
     "prismjs/": "vendor/prismjs/",
+    "mermaid/": "vendor/mermaid/",
 }
 _IMPORT = re.compile(r'(?:^|(?<=;))import\s*(?:(\w+)|\{([^}]*)\})?\s*(?:from\s*)?"([^"]+)";?', re.MULTILINE)
 _EXPORT = re.compile(

@@ -81,6 +81,12 @@ _TRANSLATED = {
     "password-reset.html": "password_reset",
     "verify-email.html": "verify_email",
 }
+# Of the frame in which the application shows HTML that a model has written: scripts, but no requests and no origin.
+_OF_PREVIEW = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; media-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'self'"
+)
 _IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
@@ -149,6 +155,7 @@ def files() -> dict[str, File]:
 @functools.cache
 def _first_view() -> page_script.FirstView:
     scripts = (path for folder in ("app", "vendor") for path in (STATIC / folder).rglob("*.*js"))
+    scripts = (path for path in scripts if path.parent.name != "mermaid")  # 3.5 MB, and no module
     return page_script.FirstView(
         {path.relative_to(STATIC).as_posix(): path.read_text() for path in scripts}, languages.LANGUAGES
     )
@@ -196,6 +203,11 @@ def _page(name: str, language: str, *, passwords: bool, sign_up_open: bool, send
 
 
 @functools.cache
+def _preview() -> File:
+    return File((STATIC / "preview.html").read_bytes(), ".html", _OF_PREVIEW)
+
+
+@functools.cache
 def _frame() -> str:
     return (STATIC / "frame.html").read_text().replace("{release}", release())
 
@@ -217,16 +229,18 @@ def not_found(sent: Headers) -> Response:
 def policy(html: str) -> str:
     """Return the Content-Security-Policy of a page: scripts and styles of this origin only.
 
-    An import map must be inline, so the policy has its hash.
+    An import map must be inline, so the policy has its hash. Only the application, which has one, may show the frame of
+    previews. The frame cannot be directed to another origin either.
     """
     maps = "".join(
         f" 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
         for text in _IMPORT_MAP.findall(html)
     )
+    frames = "frame-src 'self'; " if maps else ""
     return (
         f"default-src 'none'; script-src 'self'{maps}; style-src 'self'; connect-src 'self'; "
-        "img-src 'self' data: blob:; media-src 'self' blob:; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
-        "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+        f"img-src 'self' data: blob:; media-src 'self' blob:; manifest-src 'self'; {frames}base-uri 'none'; "
+        "form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
 
 
@@ -238,6 +252,16 @@ async def get_start_page(request: Request) -> Response:
 @describes("Show the API reference", answer=_PAGE, others=[_NOT_CHANGED])
 async def get_docs_page(request: Request) -> Response:
     return _page_answer(request, "docs.html")
+
+
+@describes(
+    "Show the frame of previews",
+    "It shows the HTML, SVG or Mermaid that the application sends it. Its headers give it no origin and no network.",
+    answer=_PAGE,
+    others=[_NOT_CHANGED],
+)
+async def get_preview_page(request: Request) -> Response:
+    return _answer(request, _preview(), "no-cache")
 
 
 @describes("Show the page to set a new password", _IN_FRAGMENT, answer=_PAGE, others=[_NOT_CHANGED])

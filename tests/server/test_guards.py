@@ -26,6 +26,7 @@ OPEN |= {
     "/docs",
     "/password-reset",
     "/verify-email",
+    "/preview",
     "/static/{path:path}",
     "/",
 }

@@ -207,6 +207,7 @@ async def test_service_answers_match_the_document(ask: Asker) -> None:
         "/docs",
         "/password-reset",
         "/verify-email",
+        "/preview",
         "/static/style.css",
         "/",
     ):

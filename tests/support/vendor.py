@@ -46,6 +46,7 @@ PACKAGES = (
     Package("prismjs", "1.30.0", tuple(f"components/prism-{name}.min.js" for name in ("core", *_LANGUAGES.split()))),
     Package("katex", "0.19.1", ("dist/katex.min.js",)),
     Package("@fontsource/noto-sans-math", "5.3.0", ("files/noto-sans-math-latin-400-normal.woff2",)),
+    Package("mermaid", "11.17.2", ("dist/mermaid.min.js",)),
     Package("axe-core", "4.14.1", ("axe.min.js",), TESTS),
 )
 

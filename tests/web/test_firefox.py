@@ -89,3 +89,39 @@ async def test_firefox_without_sound_says_so(server: RunningServer, tmp_path: Pa
         await page.sees("No sound arrives.")
         await page.until(f"name => !!({FIND})('button', name)", "Dictate")
         assert page.errors == []
+
+
+async def test_firefox_inserts_a_prompt_archives_and_previews(server: RunningServer, tmp_path: Path) -> None:
+    async with firefox(tmp_path) as page:
+        await page.resize(1200, 900)
+        await page.open(server.base_url)
+        await page.type("Email", new_email())
+        await page.type("Password", PASSWORD)
+        await page.click("button", "Create account")
+        await page.sees("What can I help with?")
+        await page.run(
+            "() => { localStorage['svc.model'] = JSON.stringify('builtin/echo'); location.hash = '#/prompts'; }"
+        )
+        await page.reload()
+        await page.click("button", "New prompt")
+        await page.type("Name", "Page")
+        await page.type("Text", "```html\n<p>{{word}} in a frame</p>\n```")
+        await page.click("button", "Save")
+        await page.run("() => { location.hash = '#/chat'; }")
+        await page.sees("What can I help with?")
+        await page.type("Message", "/")
+        await page.until("() => document.querySelector('[role=option]') !== null")
+        await page.run("() => { document.querySelector('[role=option]').click(); }")
+        await page.type("word", "Hello")
+        await page.click("button", "Insert")
+        await page.until("() => document.getElementById('composer').value.includes('Hello in a frame')")
+        await page.click("button", "Send")
+        await page.click("button", "Preview")
+        await page.until("() => document.querySelector('.preview iframe') !== null")
+        await page.until("() => document.querySelector('.preview .state') === null")
+        await page.click("button", "Close")
+        await page.until("() => document.querySelector('iframe') === null")
+        await page.click("button", "Actions for")
+        await page.click("button", "Archive")
+        await page.until("() => document.querySelectorAll('.conversation > a').length === 0")
+        assert page.errors == []

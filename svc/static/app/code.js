@@ -1,7 +1,7 @@
 // A code block with its language, a copy button and colours. Prism is loaded with the first code block.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { CopyButton } from "./components.js";
+import { Button, CopyButton, toast } from "./components.js";
 import { html, memo } from "./html.js";
 import { whenVisible } from "./viewport.js";
 import { linesOf, textBlocks } from "./text-blocks.js";
@@ -122,13 +122,28 @@ function CodePiece({ text, name, alone }) {
 
 const Coloured = memo(CodePiece);
 
+const openPreview = async (kind, text) => {
+  try {
+    (await import("./preview-panel.js")).open(kind, text);
+  } catch {
+    toast(texts.common.viewFailed, { kind: "bad" });
+  }
+};
+
 export function CodeBlock({ text, language = "", label }) {
   const name = ALIASES[language.toLowerCase()] ?? language.toLowerCase();
   const title = label ?? (language || texts.common.code),
-    blocks = textBlocks(text);
+    blocks = textBlocks(text),
+    kind = /^(html|svg|mermaid)$/i.test(language) && language.toLowerCase();
   return html`<figure class="code">
     <figcaption>
       <span>${title}</span>
+      ${
+        kind &&
+        html`<${Button} small kind="quiet" onClick=${() => openPreview(kind, text)}>
+          ${texts.common.preview}
+        <//>`
+      }
       <${CopyButton} text=${text} label=${texts.common.copyCode} />
     </figcaption>
     <pre dir="ltr" tabindex="0" role="region" aria-label=${title}>

@@ -7,7 +7,7 @@ import { balance, cost, dayOfMonth } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 import { go, link } from "./router.js";
-import { isAllowanceLow, isNearLimit, me, remembered, theme, wallet } from "./state.js";
+import { isAllowanceLow, isNearLimit, me, preview, remembered, theme, wallet } from "./state.js";
 import { texts } from "./texts.js";
 import { Conversations, focusSearch } from "./conversations.js";
 
@@ -102,6 +102,7 @@ export default function Shell({ view, children }) {
         ${!online.value && html`<p class="offline" role="status">${t.offline}</p>`}
         ${children}
       </main>
+      ${view === "chat" && preview.value && html`<${preview.value.Panel} ...${preview.value} />`}
     </div>
     ${keyList.value && html`<${Shortcuts} />`}
     ${expired.value && signInAgain.value && html`<${signInAgain.value} />`}

@@ -143,6 +143,9 @@ function remember(storage, key, text) {
   }
 }
 
+/** The open preview of preview-panel.js: `{Panel, kind, text}`, or null. */
+export const preview = signal(null);
+
 /** `light`, `dark` or `system`. */
 export const theme = remembered("theme", "system");
 effect(() => {

@@ -48,6 +48,7 @@ export const texts = {
     copied: "Copied",
     code: "Code",
     copyCode: "Copy code",
+    preview: "Preview",
     cannotCopy: "Your browser blocked copying. Select the text and copy it manually.",
     download: "Download",
     toWallet: "Go to wallet",
