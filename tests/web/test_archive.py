@@ -166,6 +166,7 @@ async def test_help_lists_the_shortcuts_that_exist(server: RunningServer, browse
         for keys, does in SHORTCUTS.items():
             if does:
                 await page.goto(f"/#/chat/{ids[0]}")
+                await expect(page.locator("h1").first).to_have_text("Chat 0")  # the chat is loaded
                 await page.locator("h1").first.focus()
                 await page.keyboard.press(
                     keys.lower() if len(keys) == 1 else keys.replace("Ctrl", "Control").replace("Esc", "Escape")
