@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from svc.content.conversations import TABLE, Conversation
 
-_LAST_MESSAGES = 20  # in which the answer before a question is sought
 _MOST_SUMMARIZED = 1_000  # messages, of which a summary reads the beginnings
 _READ_CHARACTERS = 8_000  # of each
 # Those of the current branch that a caller sends: tools' calls are within their answer.
@@ -33,20 +32,21 @@ def view_before(
 ) -> View:
     """Return the view of the last answer in the `messages` of a request, which have these `texts`.
 
-    It is the newest answer with its text among the last messages of the current branch.
+    It is the newest answer with its text.
     """
     account_id, conversation_id = conversation.account_id, conversation.id
     summary = current_summary(conn, conversation)
     said = [text for message, text in zip(messages, texts, strict=True) if message["role"] == "assistant" and text]
     if not said:
         return View(summary=summary)
+    # Usually it is the newest message: no other one is read.
     query = """
-        SELECT number, context_tokens, first_sent_message_id FROM (
-            SELECT id, number, content FROM current_messages WHERE account_id = ?1 AND conversation_id = ?2
-            ORDER BY number DESC LIMIT ?4
-        ) JOIN answers ON message_id = id WHERE account_id = ?1 AND content = ?3 ORDER BY number DESC LIMIT 1
+        SELECT number, context_tokens, first_sent_message_id
+        FROM messages CROSS JOIN answers ON message_id = messages.id
+        WHERE messages.account_id = ?1 AND answers.account_id = ?1 AND conversation_id = ?2 AND content = ?3
+        ORDER BY number DESC LIMIT 1
     """
-    row = conn.execute(query, (account_id, conversation_id, said[-1], _LAST_MESSAGES)).fetchone()
+    row = conn.execute(query, (account_id, conversation_id, said[-1])).fetchone()
     if row is None:
         return View(summary=summary)
     if row["first_sent_message_id"] is None:

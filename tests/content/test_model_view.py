@@ -74,9 +74,3 @@ async def test_view_is_that_of_the_last_answer_of_the_request(talk: Talk) -> Non
     assert await talk.view("due", "tre") == View(50, 4)  # two, due, three, tre
     assert await talk.view("tre", "another") == View()
     assert await talk.view() == View()
-
-
-async def test_answer_long_ago_is_not_sought(talk: Talk) -> None:
-    for number in range(20):
-        await talk.add("user", f"more {number}")
-    assert await talk.view("tre") == View()
