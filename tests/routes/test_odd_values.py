@@ -79,10 +79,11 @@ NEVER_ACCEPTED = {
     ("message_id", "/conversations/{conversation_id}/fork"),
 }
 # Fields that are stored or returned in a normal form: an address without its last slash, each model and tool once, a
-# person's name without blanks around it, and what a response of OpenAI's format repeats.
+# person's name without blanks around it, no summary of a new conversation, and what a response of OpenAI's format
+# repeats.
 NOT_AS_SENT = {
     *(("base_url", "/user/providers"), ("models", "/user/providers"), ("name", "/user/me"), ("name", "/admin/users")),
-    *(("group", "/admin/users"), ("always_allow", "/conversations")),
+    *(("group", "/admin/users"), ("always_allow", "/conversations"), ("summary", "/conversations")),
     # The id of a booking is its reference, and a debit is negative.
     *(("id", "/admin/users"), ("amount_micros", "/admin/users")),
     *((name, "/v1/responses") for name in ("service_tier", "tools", "truncation", "store", "reasoning", "text")),
