@@ -63,12 +63,15 @@ async def listed(one: ToolSession) -> dict[str, ListedTool]:
 LOOK = usable([tool()])[0][0]
 
 
-async def fault_of(handler: Handler, client: Outbound, found: ListedTool = LOOK, **headers: str) -> str:
-    """The text of a call that fails, in the seconds of a fast clock."""
+async def fault_of(
+    handler: Handler, client: Outbound, found: ListedTool = LOOK, *, is_silent: bool = False, **headers: str
+) -> str:
+    """The text of a call that fails. The clock is fast if it waits for a deadline."""
     async with scripted(handler) as server:
         one = session(server.url, client, headers)
         with pytest.raises(ToolServerFault) as raised:
-            await hastened(one.call(found, "{}"))
+            call = one.call(found, "{}")
+            await (hastened(call) if is_silent else call)
         await one.aclose()
     return str(raised.value)
 
@@ -308,7 +311,11 @@ def misnaming(handler: Handler, name: str) -> Handler:
 @each("name", [*HOSTILE])
 async def test_hostile_server_costs_only_its_own_call(outbound: Outbound, name: str) -> None:
     found = await fault_of(
-        misnaming(HOSTILE[name], name), outbound, authorization=f"Bearer {SECRET}", x_other="another secret value"
+        misnaming(HOSTILE[name], name),
+        outbound,
+        is_silent=True,
+        authorization=f"Bearer {SECRET}",
+        x_other="another secret value",
     )
     assert found.startswith("wiki: ") and len(found) < 2_100 and SECRET not in found and "another" not in found
     async with scripted(stateless([])) as good:
@@ -316,7 +323,10 @@ async def test_hostile_server_costs_only_its_own_call(outbound: Outbound, name: 
 
 
 async def test_faults_of_the_network_have_one_text(outbound: Outbound) -> None:
-    texts = {await fault_of(HOSTILE[name], outbound) for name in ("silent", "silent call", "no HTTP", "cut", "gzip")}
+    texts = {
+        await fault_of(HOSTILE[name], outbound, is_silent=True)
+        for name in ("silent", "silent call", "no HTTP", "cut", "gzip")
+    }
     one = session("http://127.0.0.1:1/mcp", outbound)
     with pytest.raises(ToolServerFault) as raised:
         await one.call(LOOK, "{}")
