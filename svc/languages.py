@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 
 from svc.cookies import cookie
 
-LANGUAGES = ("en", "de")
+LANGUAGES = ("en", "de", "es", "fr", "pt", "it", "ja", "zh", "ar")
 RIGHT_TO_LEFT = ("ar",)
 COOKIE = "svc_language"  # the page writes it: the account's setting, or the choice before the sign-in
 _FOLDER = Path(__file__).parent / "translations"

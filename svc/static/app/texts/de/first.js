@@ -2,6 +2,8 @@
 import { limits } from "../../limits.js";
 import { count, number } from "../locale.js";
 
+const some = (title, n) => (n > 1 ? count(n, "Unterhaltung", "Unterhaltungen") : `„${title}“`);
+
 export const texts = {
   name: "svc",
   views: {
@@ -85,6 +87,7 @@ export const texts = {
       ["Zum Nachrichtenfeld", "Shift+Esc"],
       ["Nachricht senden", "Enter"],
       ["Neue Zeile", "Shift+Enter"],
+      ["Gespeicherten Prompt einfügen", "/"],
       ["Antwort stoppen", "Esc"],
       ["Letzte Antwort kopieren", "Ctrl+Shift+C"],
       ["Letzte Nachricht bearbeiten", "↑"],
@@ -94,7 +97,9 @@ export const texts = {
   conversations: {
     title: "Unterhaltungen",
     search: "Suchen",
-    byProject: "Nach Projekt filtern",
+    filter: "Filtern und auswählen",
+    archive: "Archiviert",
+    select: "Unterhaltungen auswählen",
     all: "Alle Unterhaltungen",
     today: "Heute",
     yesterday: "Gestern",
@@ -120,7 +125,12 @@ export const texts = {
     share: "Teilen",
     moveTo: (name) => `Nach ${name} verschieben`,
     takeOut: "Aus Projekt entfernen",
-    deleted: (title) => `„${title}“ wurde gelöscht`,
+    deleted: (title, n) => `Gelöscht: ${some(title, n)}`,
+    toArchive: "Archivieren",
+    unarchive: "Aus dem Archiv holen",
+    isArchived: "Archiviert",
+    archived: (title, n) => `Archiviert: ${some(title, n)}`,
+    unarchived: (title, n) => `Aus dem Archiv geholt: ${some(title, n)}`,
   },
   chat: {
     untitled: "Neuer Chat",
@@ -187,7 +197,10 @@ export const texts = {
     done: "Die Antwort ist vollständig.",
     stopped: "Gestoppt.",
     again: "Neu generieren",
-    againWith: "Mit einem anderen Modell neu generieren",
+    againWith: "Andere Modelle",
+    moreActions: "Mehr zu dieser Antwort",
+    compare: "Versionen vergleichen",
+    fork: "Neuer Chat ab hier",
     edit: "Nachricht bearbeiten",
     editing: "Bearbeite deine Nachricht",
     editHint: "Die vorherige Version bleibt erhalten.",
@@ -283,8 +296,11 @@ export const texts = {
     byok: "Dein Anbieter",
     none: "Keine passenden Modelle.",
     builtin: "Zum Ausprobieren",
+    states: { loading: "wird geladen", failed: "konnte nicht geladen werden" },
     gone: (name) => `${name} ist nicht mehr verfügbar. Stattdessen wird das Standardmodell verwendet.`,
     free: "Kostenlos",
+    several: (n) => count(n, "Modell", "Modelle"),
+    compare: "Modelle vergleichen",
     kinds: { chat: "Chat", image: "Bilder", speech: "Sprachausgabe", transcription: "Transkription" },
     prices: {
       image: (price) => `${price} / Bild`,

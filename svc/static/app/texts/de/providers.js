@@ -11,6 +11,7 @@ export const texts = {
     none: "Noch keine Anbieter",
     noneText:
       "Verbinde jeden OpenAI-kompatiblen Server: von einem Anbieter oder auf deinem eigenen Computer.",
+    notAllowed: "Der Betreiber dieses Dienstes erlaubt keine eigenen Modellserver und Tool-Server.",
     add: "Anbieter hinzufügen",
     addAction: "Hinzufügen",
     connectTitle: (program) => `${program} verbinden`,
