@@ -126,6 +126,11 @@ class FirstView:
         texts = {name: Joined({**sources, entry: text}, imports, entry) for name, text in chosen.items()}
         joined = Joined(sources, imports, ENTRY, texts["en"].paths)
         self._paths, self._of_texts = joined.paths, texts["en"].paths
+        # The administration is English where it is not translated.
+        english = [path for path in sources if path.startswith(TEXTS)]
+        self._missing = {
+            name: [path for path in english if path.replace("/en/", f"/{name}/") not in sources] for name in languages
+        }
         self.scripts = {SCRIPT: joined.script} | {texts_script(name): one.script for name, one in texts.items()}
 
     def import_map(self, folder: str, language: str) -> bytes:
@@ -134,5 +139,6 @@ class FirstView:
         contained = dict.fromkeys(self._paths, SCRIPT) | dict.fromkeys(self._of_texts, texts_script(language))
         paths = {folder + path: path for path in contained if path.startswith("app/")}
         paths |= {folder + path.replace(TEXTS, own): path for path in self._of_texts} | {folder + TEXTS: own}
+        paths |= {folder + path: path for path in self._missing[language]}
         named = _NAMED | paths
         return orjson.dumps({"imports": {name: folder + contained.get(path, path) for name, path in named.items()}})

@@ -2,12 +2,15 @@
 import { count } from "../locale.js";
 import { texts as first } from "./first.js";
 
+const MODELS = { one: "نموذج واحد", two: "نموذجين", few: "# نماذج", many: "# نموذجًا", other: "# نموذج" };
 const compare = {
   /** The title of the choice: for the next question, or for one that has an answer. */
   next: "مقارنة النماذج",
   again: "الإجابة بنماذج أخرى",
   hint: (most) =>
-    `اختر حتى ${count(most, { one: "نموذج واحد", two: "نموذجين", few: "# نماذج", many: "# نموذجًا", other: "# نموذج" })}. تجيب النماذج واحدًا تلو الآخر، وتستمر المحادثة بالإجابة التي تختارها.`,
+    "اختر حتى " +
+    `${count(most, MODELS)}. ` +
+    "تجيب النماذج واحدًا تلو الآخر، وتستمر المحادثة بالإجابة التي تختارها.",
   hintNext: "تظهر التكلفة المقدّرة للجميع في مربع الرسالة قبل الإرسال.",
   search: "البحث في النماذج",
   none: "لا توجد نماذج مطابقة.",

@@ -2,7 +2,16 @@
 import { limits } from "../../limits.js";
 import { count, number } from "../locale.js";
 
-const some = (title, n) => (n > 1 ? count(n, { one: "محادثة واحدة", two: "محادثتان", few: "# محادثات", many: "# محادثة", other: "# محادثة" }) : `«${title}»`);
+const some = (title, n) =>
+  n > 1
+    ? count(n, {
+        one: "محادثة واحدة",
+        two: "محادثتان",
+        few: "# محادثات",
+        many: "# محادثة",
+        other: "# محادثة",
+      })
+    : `«${title}»`;
 
 export const texts = {
   name: "svc",
@@ -50,6 +59,7 @@ export const texts = {
     copyCode: "نسخ الكود",
     cannotCopy: "منع متصفحك النسخ. حدّد النص وانسخه يدويًا.",
     download: "تنزيل",
+    preview: "معاينة",
     toWallet: "الانتقال إلى المحفظة",
     addFunds: "إضافة رصيد",
     noFunds: "رصيدك لا يكفي لهذا.",
@@ -174,8 +184,7 @@ export const texts = {
       `تعذّرت قراءة «${name}». أرفق ملفات نصية أو PDF أو صورًا (PNG أو JPEG أو WebP أو GIF).`,
     tooManyPictures: (most) => `أقصى عدد للصور في الرسالة: ${most}.`,
     tooManyFiles: (most) => `أقصى عدد للملفات في الرسالة: ${most}.`,
-    fileTooLong: (name, most) =>
-      `«${name}» طويل جدًا. أقصى عدد لأحرف ملفات الرسالة مجتمعة: ${most}.`,
+    fileTooLong: (name, most) => `«${name}» طويل جدًا. أقصى عدد لأحرف ملفات الرسالة مجتمعة: ${most}.`,
     fileTooLarge: (name) => `«${name}» أكبر من أن تعالجه هذه الخدمة. أرفق جزءًا منه.`,
     fileCut: (name, n) => `«${name}» طويل جدًا. عدد الأحرف المرفقة من بدايته: ${n}.`,
     noPdf: "لا تستطيع هذه الخدمة قراءة ملفات PDF. اطلب من المشغّل تثبيت الإضافة «documents».",
@@ -209,19 +218,33 @@ export const texts = {
     readFor: (price) => `قراءة بصوت عالٍ (حوالي ${price})`,
     stopReading: "إيقاف القراءة",
     cannotRead: "تعذّر تشغيل هذا الصوت.",
-    tokens: (n) => count(n, { zero: "# رمز", one: "رمز واحد (#)", two: "رمزان (#)", few: "# رموز", many: "# رمزًا", other: "# رمز" }),
+    tokens: (n) =>
+      count(n, {
+        zero: "# رمز",
+        one: "رمز واحد (#)",
+        two: "رمزان (#)",
+        few: "# رموز",
+        many: "# رمزًا",
+        other: "# رمز",
+      }),
     tokensInOut: (input, output, cached) =>
-      `الإدخال ${number(input)}${cached ? ` (${number(cached)} من الذاكرة المؤقتة)` : ""}، الإخراج ${number(output)}`,
+      `الإدخال ${number(input)}${cached ? ` (${number(cached)} من الذاكرة المؤقتة)` : ""}، ` +
+      `الإخراج ${number(output)}`,
     cached: (percent, saved) => `${percent}% من الإدخال من الذاكرة المؤقتة${saved ? `، توفير ${saved}` : ""}`,
     more: "عرض المزيد",
     less: "عرض أقل",
-    omitted: (n) =>
-      "هذه المحادثة أطول من أن يستوعبها النموذج. " + count(n, { one: "لم تصله الرسالة الأولى (#).", two: "لم تصله أول رسالتين (#).", few: "لم تصله أول # رسائل.", many: "لم تصله أول # رسالة.", other: "لم تصله أول # رسالة." }),
     cutShort: "بلغت الإجابة حد الطول.",
     unverified: "غير موجود في الملف",
     emptyAnswer: "هذه الإجابة فارغة.",
     filtered: "حجب المزوّد بقية هذه الإجابة.",
-    recalled: (n) => count(n, { one: "استُخدم مقطع واحد (#) من دردشات سابقة", two: "استُخدم مقطعان (#) من دردشات سابقة", few: "استُخدمت # مقاطع من دردشات سابقة", many: "استُخدم # مقطعًا من دردشات سابقة", other: "استُخدم # مقطع من دردشات سابقة" }),
+    recalled: (n) =>
+      count(n, {
+        one: "استُخدم مقطع واحد (#) من دردشات سابقة",
+        two: "استُخدم مقطعان (#) من دردشات سابقة",
+        few: "استُخدمت # مقاطع من دردشات سابقة",
+        many: "استُخدم # مقطعًا من دردشات سابقة",
+        other: "استُخدم # مقطع من دردشات سابقة",
+      }),
     recalledFrom: "من دردشة سابقة",
     toEnd: "الانتقال إلى الأسفل",
     details: "التفاصيل",
@@ -263,7 +286,8 @@ export const texts = {
       `رسالتك والرسائل السابقة وإجابة بالطول المعتاد. الحد الأقصى لرموز الإجابة: ${number(limit)}.`,
     noFunds: (amount) => `رصيدك البالغ ${amount} لا يكفي لهذه الرسالة.`,
     tooLong: (limit) =>
-      `هذا أطول مما يستطيع النموذج قراءته. الحد بالرموز: حوالي ${number(limit)}. اختصر النص أو اختر نموذجًا آخر.`,
+      `هذا أطول مما يستطيع النموذج قراءته. الحد بالرموز: حوالي ${number(limit)}. اختصر النص ` +
+      "أو اختر نموذجًا آخر.",
   },
   dictation: {
     start: "إملاء صوتي",
@@ -273,14 +297,6 @@ export const texts = {
     finishing: "جارٍ كتابة الكلمات الأخيرة",
     cancel: "اضغط Escape لتجاهل الإملاء",
     done: "أصبح النص المُملى في الرسالة.",
-    /** By the names of the browser's errors. */
-    problems: {
-      NotAllowedError:
-        "يرفض المتصفح استخدام الميكروفون. اسمح به في إعدادات هذا الموقع، ثم حاول مرة أخرى.",
-      NotFoundError: "لم يُعثر على ميكروفون. وصّل واحدًا، ثم حاول مرة أخرى.",
-      NotReadableError: "يستخدم برنامج آخر الميكروفون. أغلق ذلك البرنامج، ثم حاول مرة أخرى.",
-      SecurityError: "لا تسمح المتصفحات بالميكروفون إلا عبر HTTPS. افتح هذه الصفحة بعنوانها الذي يبدأ بـ https://.",
-    },
   },
   models: {
     label: (name) => `النموذج: ${name}`,
@@ -294,7 +310,15 @@ export const texts = {
     states: { loading: "جارٍ التحميل", failed: "تعذّر التحميل" },
     gone: (name) => `لم يعد ${name} متاحًا. يُستخدم النموذج الافتراضي بدلًا منه.`,
     free: "مجاني",
-    several: (n) => count(n, { zero: "# نموذج", one: "نموذج واحد (#)", two: "نموذجان (#)", few: "# نماذج", many: "# نموذجًا", other: "# نموذج" }),
+    several: (n) =>
+      count(n, {
+        zero: "# نموذج",
+        one: "نموذج واحد (#)",
+        two: "نموذجان (#)",
+        few: "# نماذج",
+        many: "# نموذجًا",
+        other: "# نموذج",
+      }),
     compare: "مقارنة النماذج",
     kinds: { chat: "دردشة", image: "صور", speech: "كلام", transcription: "تفريغ صوتي" },
     prices: {

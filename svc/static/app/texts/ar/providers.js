@@ -1,4 +1,4 @@
-import { count } from "../locale.js";
+import { count, number } from "../locale.js";
 import { texts as first } from "./first.js";
 
 export const texts = {
@@ -47,9 +47,18 @@ export const texts = {
     withoutKey: "إزالة المفتاح المخزَّن",
     models: "النماذج",
     modelsHint:
-      "نموذج واحد في كل سطر. اتركه فارغًا لكل النماذج. أضف «image» أو «speech» أو «transcription» بعد نموذج من ذلك النوع.",
+      "نموذج واحد في كل سطر. اتركه فارغًا لكل النماذج. أضف «image» أو «speech» أو " +
+      "«transcription» بعد نموذج من ذلك النوع.",
     allModels: "كل النماذج",
-    narrowed: (n) => count(n, { zero: "# نموذج", one: "نموذج واحد (#)", two: "نموذجان (#)", few: "# نماذج", many: "# نموذجًا", other: "# نموذج" }),
+    narrowed: (n) =>
+      count(n, {
+        zero: "# نموذج",
+        one: "نموذج واحد (#)",
+        two: "نموذجان (#)",
+        few: "# نماذج",
+        many: "# نموذجًا",
+        other: "# نموذج",
+      }),
     test: "اختبار",
     works: (n) => `تم الاتصال. عدد النماذج: ${number(n)}.`,
     worksEmpty: "تم الاتصال، لكن الخادم لا يعرض أي نماذج.",

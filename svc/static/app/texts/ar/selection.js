@@ -1,5 +1,5 @@
 // Arabic texts of the selection of conversations.
-import { count } from "../locale.js";
+import { number } from "../locale.js";
 import { texts as first } from "./first.js";
 
 export const texts = {

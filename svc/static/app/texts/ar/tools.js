@@ -36,7 +36,15 @@ export const toolTexts = {
   },
   ofServer: (server, tool) => `${server}: ${tool}`,
   steps: {
-    title: (n) => count(n, { zero: "# خطوة", one: "خطوة واحدة (#)", two: "خطوتان (#)", few: "# خطوات", many: "# خطوة", other: "# خطوة" }),
+    title: (n) =>
+      count(n, {
+        zero: "# خطوة",
+        one: "خطوة واحدة (#)",
+        two: "خطوتان (#)",
+        few: "# خطوات",
+        many: "# خطوة",
+        other: "# خطوة",
+      }),
     running: "قيد التنفيذ",
     arguments: "الإدخال",
     result: "النتيجة",
@@ -105,7 +113,15 @@ export const toolTexts = {
     url: "URL",
     urlHint: "عنوان نقطة نهاية MCP.",
     states: { ready: "جاهز", failed: "فشل", changed: "تغيّر" },
-    tools: (n) => count(n, { zero: "# أداة", one: "أداة واحدة (#)", two: "أداتان (#)", few: "# أدوات", many: "# أداة", other: "# أداة" }),
+    tools: (n) =>
+      count(n, {
+        zero: "# أداة",
+        one: "أداة واحدة (#)",
+        two: "أداتان (#)",
+        few: "# أدوات",
+        many: "# أداة",
+        other: "# أداة",
+      }),
     works: (n) => `تم الاتصال. عدد الأدوات: ${number(n)}.`,
     ask: (tool) => `السؤال قبل ${tool}`,
     askHead: "السؤال قبل كل استدعاء",
@@ -132,7 +148,15 @@ export const agentTexts = {
   tools: "الأدوات",
   allTools: "كل الأدوات التي لا تطلب موافقة",
   asks: "هذا الاختيار هو موافقتك",
-  someTools: (n) => count(n, { zero: "# أداة", one: "أداة واحدة (#)", two: "أداتان (#)", few: "# أدوات", many: "# أداة", other: "# أداة" }),
+  someTools: (n) =>
+    count(n, {
+      zero: "# أداة",
+      one: "أداة واحدة (#)",
+      two: "أداتان (#)",
+      few: "# أدوات",
+      many: "# أداة",
+      other: "# أداة",
+    }),
   project: "المشروع",
   noProject: "بدون مشروع",
   more: "النموذج والخطوات والأدوات",
@@ -165,8 +189,24 @@ export const agentTexts = {
   truncated: "كانت خطوات هذا التشغيل أكثر من أن تُخزَّن. لا تُعرض الخطوات اللاحقة.",
   working: "جارٍ العمل…",
   output: "النتيجة",
-  steps_used: (n) => count(n, { zero: "# خطوة", one: "خطوة واحدة (#)", two: "خطوتان (#)", few: "# خطوات", many: "# خطوة", other: "# خطوة" }),
-  tokens: (n) => count(n, { zero: "# رمز", one: "رمز واحد (#)", two: "رمزان (#)", few: "# رموز", many: "# رمزًا", other: "# رمز" }),
+  steps_used: (n) =>
+    count(n, {
+      zero: "# خطوة",
+      one: "خطوة واحدة (#)",
+      two: "خطوتان (#)",
+      few: "# خطوات",
+      many: "# خطوة",
+      other: "# خطوة",
+    }),
+  tokens: (n) =>
+    count(n, {
+      zero: "# رمز",
+      one: "رمز واحد (#)",
+      two: "رمزان (#)",
+      few: "# رموز",
+      many: "# رمزًا",
+      other: "# رمز",
+    }),
   artifacts: "الملفات الناتجة",
   elsewhere: "هذا التشغيل مفتوح في نافذة أخرى. تعرض هذه الصفحة حالته فقط.",
   lost: "انقطع الاتصال بهذا التشغيل، وهذا يوقفه. تجد حالته في قائمة عمليات التشغيل.",

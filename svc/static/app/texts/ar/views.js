@@ -1,9 +1,10 @@
 // Arabic texts of views that are loaded when first shown.
-import { count, number } from "../locale.js";
+import { number } from "../locale.js";
 
 export const importTexts = {
   intro:
-    "استورد الدردشات من ChatGPT أو Claude أو Open WebUI أو LibreChat أو من تصدير لهذه الخدمة. اختر ملف ZIP أو JSON الخاص بالتصدير، بحجم 200 MB على الأكثر.",
+    "استورد الدردشات من ChatGPT أو Claude أو Open WebUI أو LibreChat أو من تصدير لهذه " +
+    "الخدمة. اختر ملف ZIP أو JSON الخاص بالتصدير، بحجم 200 MB على الأكثر.",
   action: "اختيار ملف",
   sending: (size) => `جارٍ الرفع، ${size} حتى الآن…`,
   reading: (n) => `جارٍ الاستيراد، عدد المحادثات حتى الآن: ${number(n)}…`,
@@ -46,8 +47,7 @@ export const temporaryTexts = {
 };
 
 export const projectsTexts = {
-  intro:
-    "يجمع المشروع المحادثات وعمليات التشغيل والملفات، ويضيف تعليماته إلى كل دردشة وكل تشغيل لوكيل.",
+  intro: "يجمع المشروع المحادثات وعمليات التشغيل والملفات، ويضيف تعليماته إلى كل دردشة وكل تشغيل لوكيل.",
   none: "لا توجد مشاريع بعد",
   noneText: "يجمع المشروع المحادثات وعمليات التشغيل والملفات مع تعليمات مشتركة.",
   create: "مشروع جديد",
@@ -65,7 +65,8 @@ export const projectsTexts = {
   files: {
     title: "الملفات",
     none: "لا توجد ملفات بعد",
-    noneText: "أفلِت المستندات هنا. يمكن لدردشات هذا المشروع وعمليات تشغيله البحث فيها وقراءتها والاقتباس منها.",
+    noneText:
+      "أفلِت المستندات هنا. يمكن لدردشات هذا المشروع وعمليات تشغيله البحث فيها وقراءتها والاقتباس منها.",
     dropHere: "أفلِت الملفات لإضافتها إلى هذا المشروع",
     add: "إضافة ملفات",
     choose: "إضافة ملف موجود",
@@ -86,8 +87,7 @@ export const projectsTexts = {
   runs: "عمليات تشغيل الوكلاء",
   nothingFiled: "لا شيء هنا بعد.",
   deleteTitle: "هل تريد حذف هذا المشروع؟",
-  deleteText: (name) =>
-    `سيُحذف «${name}» وتعليماته. تبقى محادثاته وعمليات تشغيله وملفاته.`,
+  deleteText: (name) => `سيُحذف «${name}» وتعليماته. تبقى محادثاته وعمليات تشغيله وملفاته.`,
   deleted: (name) => `تم حذف «${name}»`,
 };
 

@@ -1,5 +1,5 @@
 import { limits } from "../../limits.js";
-import { count, number } from "../locale.js";
+import { number } from "../locale.js";
 import { texts as first } from "./first.js";
 
 const rates = limits.chats_per_minute;
@@ -14,7 +14,9 @@ export const texts = {
     nothingHeld: "لا شيء محجوز",
     allowance: (left, whole, day) => `المتبقي ${left} من ${whole}، يتجدد في ${day}`,
     tierHints: {
-      free: `عدد الدردشات في الدقيقة: ${rates.free}. أضف ${limits.least_dollars} دولارات أو أكثر ليصبح ${rates.pro}.`,
+      free:
+        `عدد الدردشات في الدقيقة: ${rates.free}. أضف ${limits.least_dollars} دولارات أو أكثر ` +
+        `ليصبح ${rates.pro}.`,
       pro: `عدد الدردشات في الدقيقة: ${rates.pro}، مع الدعم`,
     },
     addFunds: "إضافة رصيد",
@@ -27,8 +29,7 @@ export const texts = {
     session: "تطبيق الويب",
     deletedKey: "مفتاح محذوف",
     others: "أخرى",
-    chartLabel: (n) =>
-      `الإنفاق اليومي خلال آخر ${n} يومًا. استخدم مفتاحي السهم الأيسر والأيمن لاختيار يوم.`,
+    chartLabel: (n) => `الإنفاق اليومي خلال آخر ${n} يومًا. استخدم مفتاحي السهم الأيسر والأيمن لاختيار يوم.`,
     most: (amount) => `أعلى يوم: ${amount}`,
     noSpend: "لا يوجد استخدام في هذه الفترة.",
     onlyFree: "استُخدمت النماذج المجانية فقط في هذه الفترة.",
@@ -50,7 +51,8 @@ export const texts = {
       tokens: (model, input, output) =>
         `${model}: رموز الإدخال ${number(input)}، رموز الإخراج ${number(output)}`,
       cachedTokens: (model, input, cached, output) =>
-        `${model}: رموز الإدخال ${number(input)} (${number(cached)} من الذاكرة المؤقتة)، رموز الإخراج ${number(output)}`,
+        `${model}: رموز الإدخال ${number(input)} (${number(cached)} من الذاكرة المؤقتة)، ` +
+        `رموز الإخراج ${number(output)}`,
       images: (model, n) => `${model}: عدد الصور ${number(n)}`,
       searches: (model, n) => `${model}: عدد عمليات البحث ${number(n)}`,
       speech: (model, n, seconds) => `${model}: الرموز الصوتية ${number(n)} (${seconds} ث)`,

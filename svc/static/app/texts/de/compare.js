@@ -7,7 +7,8 @@ const compare = {
   next: "Modelle vergleichen",
   again: "Mit anderen Modellen antworten",
   hint: (most) =>
-    `Wähle bis zu ${count(most, "Modell", "Modelle")}. Sie antworten nacheinander, und die Unterhaltung geht mit der Antwort weiter, die du nimmst.`,
+    `Wähle bis zu ${count(most, "Modell", "Modelle")}. Sie antworten nacheinander, und die ` +
+    "Unterhaltung geht mit der Antwort weiter, die du nimmst.",
   hintNext: "Vor dem Senden siehst du im Nachrichtenfeld die geschätzten Kosten für alle.",
   search: "Modelle suchen",
   none: "Keine passenden Modelle.",

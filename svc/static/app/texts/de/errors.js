@@ -41,6 +41,7 @@ export const errors = {
   already_active: "Es läuft bereits etwas. Schließe oder stoppe es zuerst.",
   already_verified: "Diese E-Mail-Adresse ist bereits bestätigt.",
   already_decided: "In dieser Unterhaltung wartet kein Aufruf auf eine Entscheidung.",
+  nothing_to_summarize: "Es gibt nichts zusammenzufassen.",
   already_ended: "Das ist bereits beendet.",
   already_started: "Diese Anfrage hat bereits einen Agentenlauf gestartet.",
   booking_mismatch: "Diese Buchung wurde mit einem anderen Betrag begonnen. Versuche es noch einmal.",

@@ -49,6 +49,7 @@ export const texts = {
     copyCode: "Code kopieren",
     cannotCopy: "Dein Browser hat das Kopieren blockiert. Markiere den Text und kopiere ihn selbst.",
     download: "Herunterladen",
+    preview: "Vorschau",
     toWallet: "Zum Guthaben",
     addFunds: "Guthaben aufladen",
     noFunds: "Dein Guthaben reicht dafür nicht aus.",
@@ -276,16 +277,6 @@ export const texts = {
     finishing: "Die letzten Wörter werden geschrieben",
     cancel: "Mit Escape verwirfst du das Diktat",
     done: "Der diktierte Text steht in der Nachricht.",
-    problems: {
-      NotAllowedError:
-        "Der Browser erlaubt kein Mikrofon. Erlaube es in den Einstellungen dieser Website " +
-        "und versuche es noch einmal.",
-      NotFoundError: "Kein Mikrofon gefunden. Schließe eines an und versuche es noch einmal.",
-      NotReadableError:
-        "Ein anderes Programm verwendet das Mikrofon. Schließe dieses Programm und versuche es noch einmal.",
-      SecurityError:
-        "Browser erlauben das Mikrofon nur über HTTPS. Öffne diese Seite über ihre Adresse mit https://.",
-    },
   },
   models: {
     label: (name) => `Modell: ${name}`,

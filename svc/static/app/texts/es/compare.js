@@ -7,7 +7,8 @@ const compare = {
   next: "Comparar modelos",
   again: "Responder con otros modelos",
   hint: (most) =>
-    `Elige hasta ${count(most, "modelo", "modelos")}. Responden uno tras otro, y la conversación continúa con la respuesta que elijas.`,
+    `Elige hasta ${count(most, "modelo", "modelos")}. Responden uno tras otro, y la ` +
+    "conversación continúa con la respuesta que elijas.",
   hintNext: "El coste estimado de todos aparece en el cuadro de mensaje antes de enviar.",
   search: "Buscar modelos",
   none: "Ningún modelo coincide.",

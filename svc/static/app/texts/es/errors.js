@@ -17,8 +17,10 @@ export const errors = {
   spending_limit_reached: "Se ha alcanzado un límite mensual. Auméntalo o espera al mes que viene.",
   session_required: "Esto requiere una sesión, no una clave API.",
   pro_required: "Esto requiere Pro. Añade al menos 5 dólares estadounidenses.",
-  passwords_disabled: "Las contraseñas están desactivadas en este servidor. Inicia sesión con un proveedor de identidad.",
-  recent_sign_in_required: "Vuelve a iniciar sesión con tu proveedor de identidad y repite esto en menos de 10 minutos.",
+  passwords_disabled:
+    "Las contraseñas están desactivadas en este servidor. Inicia sesión con un proveedor de identidad.",
+  recent_sign_in_required:
+    "Vuelve a iniciar sesión con tu proveedor de identidad y repite esto en menos de 10 minutos.",
   sign_in_required: "Vuelve a iniciar sesión con tu proveedor de identidad.",
   deletion_disabled: "Aquí los usuarios no pueden eliminar su cuenta. Contacta con el operador del servicio.",
   account_suspended: "Esta cuenta está suspendida. Contacta con un administrador.",
@@ -31,11 +33,14 @@ export const errors = {
   model_not_found: "Este modelo no existe. Elige otro.",
   method_not_allowed: "Esta dirección no admite el método.",
   request_timeout: "La solicitud no llegó a tiempo. Envíala de nuevo.",
-  email_taken: "Ya existe una cuenta con este correo electrónico o uno parecido. Inicia sesión como antes o restablece la contraseña.",
+  email_taken:
+    "Ya existe una cuenta con este correo electrónico o uno parecido. Inicia sesión como " +
+    "antes o restablece la contraseña.",
   name_taken: "Este nombre ya está en uso. Elige otro.",
   already_active: "Ya hay algo activo. Ciérralo o detenlo primero.",
   already_verified: "Este correo electrónico ya está verificado.",
   already_decided: "Ninguna llamada de esta conversación espera una decisión.",
+  nothing_to_summarize: "No hay nada que resumir.",
   already_ended: "Ya ha terminado.",
   already_started: "Esta solicitud ya inició una ejecución de agente.",
   booking_mismatch: "Este movimiento se empezó con otro importe. Inténtalo de nuevo.",

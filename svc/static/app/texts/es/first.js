@@ -49,6 +49,7 @@ export const texts = {
     copyCode: "Copiar código",
     cannotCopy: "Tu navegador ha bloqueado la copia. Selecciona el texto y cópialo manualmente.",
     download: "Descargar",
+    preview: "Vista previa",
     toWallet: "Ir al saldo",
     addFunds: "Añadir saldo",
     noFunds: "Tu saldo no es suficiente para esto.",
@@ -148,7 +149,8 @@ export const texts = {
     },
     connectTitle: "Conecta un modelo de lenguaje",
     connectText:
-      "Los modelos integrados son para probar. Conecta un servidor de modelos para obtener respuestas reales.",
+      "Los modelos integrados son para probar. Conecta un servidor de modelos para obtener " +
+      "respuestas reales.",
     message: "Mensaje",
     messages: "Mensajes",
     placeholder: "Pregunta lo que quieras",
@@ -210,20 +212,20 @@ export const texts = {
     cannotRead: "No se puede reproducir este audio.",
     tokens: (n) => count(n, "token", "tokens"),
     tokensInOut: (input, output, cached) =>
-      `${number(input)} de entrada${cached ? ` (${number(cached)} en caché)` : ""}, ${number(output)} de salida`,
-    cached: (percent, saved) =>
-      `${percent} % de la entrada en caché${saved ? `, ${saved} de ahorro` : ""}`,
+      `${number(input)} de entrada${cached ? ` (${number(cached)} en caché)` : ""}, ` +
+      `${number(output)} de salida`,
+    cached: (percent, saved) => `${percent} % de la entrada en caché${saved ? `, ${saved} de ahorro` : ""}`,
     more: "Mostrar más",
     less: "Mostrar menos",
-    omitted: (n) =>
-      "Esta conversación es demasiado larga para el modelo. " +
-      count(n, { one: "No recibió el primer mensaje.", other: "No recibió los primeros # mensajes." }),
     cutShort: "La respuesta alcanzó su límite de longitud.",
     unverified: "no está en el archivo",
     emptyAnswer: "Esta respuesta está vacía.",
     filtered: "El proveedor filtró el resto de esta respuesta.",
     recalled: (n) =>
-      count(n, { one: "Se usó # fragmento de chats anteriores", other: "Se usaron # fragmentos de chats anteriores" }),
+      count(n, {
+        one: "Se usó # fragmento de chats anteriores",
+        other: "Se usaron # fragmentos de chats anteriores",
+      }),
     recalledFrom: "de un chat anterior",
     toEnd: "Ir al final",
     details: "Detalles",
@@ -231,7 +233,8 @@ export const texts = {
     older: "Mostrar mensajes anteriores",
     loadingOlder: "Cargando mensajes anteriores…",
     gone: "No se encontró la conversación. Es posible que se haya eliminado.",
-    noPictures: "Es posible que este modelo no acepte imágenes. Elige otro modelo o envía el mensaje sin imágenes.",
+    noPictures:
+      "Es posible que este modelo no acepte imágenes. Elige otro modelo o envía el mensaje sin imágenes.",
     endings: {
       stopped: "Esta respuesta se detuvo.",
       interrupted: "Esta respuesta se interrumpió porque el servicio se detuvo.",
@@ -266,7 +269,8 @@ export const texts = {
       `Como máximo: una respuesta de ${number(limit)} tokens.`,
     noFunds: (amount) => `Tu saldo de ${amount} no es suficiente para este mensaje.`,
     tooLong: (limit) =>
-      `Es más de lo que el modelo puede leer: unos ${number(limit)} tokens. ` + "Acórtalo o elige otro modelo.",
+      `Es más de lo que el modelo puede leer: unos ${number(limit)} tokens. ` +
+      "Acórtalo o elige otro modelo.",
   },
   dictation: {
     start: "Dictar",
@@ -276,14 +280,6 @@ export const texts = {
     finishing: "Escribiendo las últimas palabras",
     cancel: "Pulsa Escape para descartar el dictado",
     done: "El texto dictado está en el mensaje.",
-    problems: {
-      NotAllowedError:
-        "El navegador no permite usar el micrófono. Permítelo en los ajustes de este sitio e inténtalo de nuevo.",
-      NotFoundError: "No se encontró ningún micrófono. Conecta uno e inténtalo de nuevo.",
-      NotReadableError: "Otro programa está usando el micrófono. Ciérralo e inténtalo de nuevo.",
-      SecurityError:
-        "Los navegadores solo permiten el micrófono con HTTPS. Abre esta página en su dirección https://.",
-    },
   },
   models: {
     label: (name) => `Modelo: ${name}`,

@@ -4,7 +4,8 @@ export const texts = {
   ...first,
   keys: {
     intro:
-      "Para Codex, Claude Code, scripts y cualquier programa compatible con OpenAI o Anthropic. Una clave tiene el " +
+      "Para Codex, Claude Code, scripts y cualquier programa compatible con OpenAI o " +
+      "Anthropic. Una clave tiene el " +
       "mismo acceso que tú y es válida hasta que la elimines.",
     none: "Aún no hay claves",
     noneText: "Crea una clave distinta para cada programa, así podrás eliminarlas por separado.",
@@ -40,7 +41,8 @@ export const texts = {
       curl: "curl",
     },
     certificate:
-      "Este servicio usa su propio certificado. En otro ordenador, copia allí primero el archivo del certificado " +
+      "Este servicio usa su propio certificado. En otro ordenador, copia allí primero el " +
+      "archivo del certificado " +
       "y cambia su ruta en el ejemplo.",
   },
 };

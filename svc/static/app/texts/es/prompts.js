@@ -27,7 +27,11 @@ export const texts = {
     importAction: "Importar desde un archivo",
     exportAction: "Exportar a un archivo",
     imported: (n) => count(n, { one: "# prompt importado.", other: "# prompts importados." }),
-    skipped: (n) => count(n, { one: "# prompt omitido, porque ya tienes uno con ese nombre.", other: "# prompts omitidos, porque ya tienes otros con esos nombres." }),
+    skipped: (n) =>
+      count(n, {
+        one: "# prompt omitido, porque ya tienes uno con ese nombre.",
+        other: "# prompts omitidos, porque ya tienes otros con esos nombres.",
+      }),
     tooLarge: "El archivo supera los 10 MB. Elige uno más pequeño.",
     notJson: "El archivo no es JSON. Elige un archivo de prompts exportado.",
     noPrompts: "El archivo no contiene prompts. Elige un archivo de prompts exportado.",

@@ -19,7 +19,8 @@ export const texts = {
         "Sus modelos aparecerán en el selector de modelos. Puede tardar un minuto.",
       ],
       lmstudio: [
-        "Instala LM Studio (lmstudio.ai) en el ordenador donde se ejecuta este servicio y descarga un modelo.",
+        "Instala LM Studio (lmstudio.ai) en el ordenador donde se ejecuta este servicio y " +
+          "descarga un modelo.",
         "Inicia su servidor. En un terminal, ejecuta:",
         "Sus modelos aparecerán en el selector de modelos. Puede tardar un minuto.",
       ],
@@ -27,8 +28,7 @@ export const texts = {
     elsewhere: "Se ejecuta en otro ordenador",
     checkAgain: "Comprobar de nuevo",
     notFound: (program) => `No se encontraron modelos de ${program}.`,
-    found: (program, n) =>
-      `Conectado a ${program}: ${count(n, "modelo encontrado", "modelos encontrados")}.`,
+    found: (program, n) => `Conectado a ${program}: ${count(n, "modelo encontrado", "modelos encontrados")}.`,
     added: (name) => `Se añadió ${name}`,
     name: "Nombre",
     nameHint: "Minúsculas, cifras, - y _. Los modelos se llaman nombre/modelo.",

@@ -7,7 +7,8 @@ export const texts = {
   selection: {
     label: "Seleccionar conversaciones",
     all: "Seleccionar todo",
-    selected: (n) => count(n, { one: "# conversación seleccionada", other: "# conversaciones seleccionadas" }),
+    selected: (n) =>
+      count(n, { one: "# conversación seleccionada", other: "# conversaciones seleccionadas" }),
     most: (n) => `Puedes seleccionar ${n} a la vez.`,
     done: "Listo",
   },

@@ -5,9 +5,11 @@ export const texts = {
   ...first,
   settings: {
     since: "Miembro desde",
-    unverified: "Tu correo electrónico no está verificado. Revisa tu bandeja de entrada o vuelve a enviar el enlace.",
+    unverified:
+      "Tu correo electrónico no está verificado. Revisa tu bandeja de entrada o vuelve a enviar el enlace.",
     noMail:
-      "Tu correo electrónico no está verificado y este servicio no puede enviar correos. Pide al operador un enlace " +
+      "Tu correo electrónico no está verificado y este servicio no puede enviar correos. " +
+      "Pide al operador un enlace " +
       "para restablecer tu contraseña.",
     sendMail: "Reenviar enlace",
     chat: "Chat",
@@ -24,7 +26,8 @@ export const texts = {
       always: "Con todos los modelos",
       never: "Las primeras palabras",
     },
-    memoryHint: "Los chats pueden usar fragmentos de tus conversaciones anteriores. La respuesta muestra cuáles.",
+    memoryHint:
+      "Los chats pueden usar fragmentos de tus conversaciones anteriores. La respuesta muestra cuáles.",
     instructions: "Instrucciones personalizadas",
     saveInstructions: "Guardar instrucciones",
     instructionsHint:
@@ -53,9 +56,11 @@ export const texts = {
     unlinkText: (provider) => `Podrás volver a vincular ${provider} más adelante.`,
     data: "Tus datos",
     exportText:
-      "Descarga un archivo con todos tus datos: conversaciones, artefactos, ejecuciones, proyectos y movimientos.",
+      "Descarga un archivo con todos tus datos: conversaciones, artefactos, ejecuciones, " +
+      "proyectos y movimientos.",
     retention: {
-      conversations_days: (n) => `Los chats se eliminan ${count(n, "día", "días")} después de su último mensaje.`,
+      conversations_days: (n) =>
+        `Los chats se eliminan ${count(n, "día", "días")} después de su último mensaje.`,
       runs_days: (n) =>
         `Las ejecuciones de agentes se eliminan ${count(n, "día", "días")} después de terminar.`,
       files_days: (n) => `Los archivos se eliminan ${count(n, "día", "días")} después de su último cambio.`,
@@ -71,8 +76,10 @@ export const texts = {
     endAction: "Eliminar cuenta",
     endTitle: "¿Eliminar tu cuenta?",
     endWhat:
-      "Tus claves dejarán de funcionar, los agentes en marcha se detendrán y se eliminarán tus conversaciones, artefactos, " +
-      "proyectos y proveedores. Perderás tu saldo. Los movimientos se conservan sin tu nombre. Esta acción no se puede " +
+      "Tus claves dejarán de funcionar, los agentes en marcha se detendrán y se eliminarán " +
+      "tus conversaciones, artefactos, " +
+      "proyectos y proveedores. Perderás tu saldo. Los movimientos se conservan sin tu " +
+      "nombre. Esta acción no se puede " +
       "deshacer.",
     endConfirm: (email) => `Escribe ${email} para confirmar`,
     endDiffers: "Este no es el correo electrónico de esta cuenta.",

@@ -11,7 +11,8 @@ const share = {
     "La copia incluye el título, las preguntas con el texto de los archivos adjuntos " +
     "y las respuestas con sus imágenes.",
   hasNot:
-    "No incluye tu nombre, tus instrucciones, los fragmentos recordados, el razonamiento, lo que hicieron las herramientas " +
+    "No incluye tu nombre, tus instrucciones, los fragmentos recordados, el razonamiento, lo " +
+    "que hicieron las herramientas " +
     "ni las imágenes que adjuntaste.",
   ends: "El enlace funciona durante",
   days: (n) => (n ? count(n, "día", "días") : "Sin límite de tiempo"),
@@ -33,7 +34,9 @@ const share = {
   ended: "El enlace ya no funciona.",
   untitled: "Sin título",
   readOnly: (day) => `Una copia del ${day}. No se puede modificar.`,
-  gone: "Esta conversación no está compartida. Es posible que el enlace haya caducado o que se haya desactivado.",
+  gone:
+    "Esta conversación no está compartida. Es posible que el enlace haya caducado o que se " +
+    "haya desactivado.",
   goOn: "Continuar en mi cuenta",
   signIn: "Inicia sesión para continuar",
   you: "Pregunta",

@@ -7,7 +7,8 @@ export const texts = {
     ...first.signIn,
     lead: "Tu propia plataforma de IA, en tu propio equipo.",
     about:
-      "Chat, agentes, imágenes y audio con cualquier servidor de modelos, en una sola cuenta. Siempre ves cuánto cuesta " +
+      "Chat, agentes, imágenes y audio con cualquier servidor de modelos, en una sola " +
+      "cuenta. Siempre ves cuánto cuesta " +
       "cada cosa, y la API es compatible con OpenAI.",
     points: [
       ["chat", "Chatea con todos tus modelos y conserva tus conversaciones."],
@@ -25,14 +26,16 @@ export const texts = {
     forgotText: "Te enviaremos un enlace por correo. Será válido durante una hora.",
     forgotAction: "Enviar enlace",
     forgotDone:
-      "Si existe una cuenta con este correo electrónico, hemos enviado un enlace. ¿No te ha llegado? Pide un enlace al " +
+      "Si existe una cuenta con este correo electrónico, hemos enviado un enlace. ¿No te ha " +
+      "llegado? Pide un enlace al " +
       "operador de este servicio.",
     forgotNoMail: "Este servicio no envía correos. Pide un enlace al operador.",
     back: "Volver al inicio de sesión",
     closed: "El registro está cerrado. Pide una cuenta al operador.",
     again: "Tu sesión ha caducado",
     againText: (email) =>
-      `Las sesiones duran ${limits.session_hours} horas. Introduce la contraseña de ${email} para continuar. ` +
+      `Las sesiones duran ${limits.session_hours} horas. Introduce la contraseña de ${email} ` +
+      "para continuar. " +
       "Tu trabajo está guardado.",
     againAction: "Continuar",
     otherAccount: "Usar otra cuenta",
@@ -46,7 +49,8 @@ export const texts = {
         "El proveedor no indica que tu correo electrónico esté verificado. Avisa al operador, " +
         "o inicia sesión como antes y vincula este método en tu configuración.",
       email_taken:
-        "Ya existe una cuenta con este correo electrónico. Inicia sesión como antes o restablece tu contraseña. " +
+        "Ya existe una cuenta con este correo electrónico. Inicia sesión como antes o " +
+        "restablece tu contraseña. " +
         "Después, vincula este método en tu configuración.",
       identity_taken: "Esta identidad está vinculada a otra cuenta.",
       invalid_token: "Este inicio de sesión caducó o empezó en otro navegador. Inténtalo de nuevo.",

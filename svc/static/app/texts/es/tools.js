@@ -52,7 +52,11 @@ export const toolTexts = {
     page: (n) => `página ${number(n)}`,
     lines: (from, to) => (from === to ? `línea ${from}` : `líneas ${from}–${to}`),
     unverified: (n) =>
-      count(n, { one: "Una cita no aparece palabra por palabra en el fragmento citado. Compruébala en el archivo:", other: "# citas no aparecen palabra por palabra en los fragmentos citados. Compruébalas en los archivos:" }),
+      count(n, {
+        one: "Una cita no aparece palabra por palabra en el fragmento citado. Compruébala en el archivo:",
+        other:
+          "# citas no aparecen palabra por palabra en los fragmentos citados. Compruébalas en los archivos:",
+      }),
     pageHead: (n) => `Página ${number(n)}`,
     earlier: "Mostrar el texto anterior",
     later: "Mostrar el texto siguiente",
@@ -94,7 +98,8 @@ export const toolTexts = {
   },
   servers: {
     title: "Servidores de herramientas",
-    intro: "Conecta servidores MCP con tus propias claves. Los chats y los agentes pueden usar sus herramientas.",
+    intro:
+      "Conecta servidores MCP con tus propias claves. Los chats y los agentes pueden usar sus herramientas.",
     none: "Aún no hay servidores de herramientas",
     noneText: "Añade la dirección de un servidor MCP compatible con Streamable HTTP.",
     add: "Añadir servidor de herramientas",
@@ -111,15 +116,21 @@ export const toolTexts = {
     askHead: "Preguntar antes de cada llamada",
     waiting: "no se usa hasta que la aceptes",
     left: "no se usa",
-    changed: (n) => count(n, { one: "# herramienta es nueva o ha cambiado.", other: "# herramientas son nuevas o han cambiado." }),
+    changed: (n) =>
+      count(n, {
+        one: "# herramienta es nueva o ha cambiado.",
+        other: "# herramientas son nuevas o han cambiado.",
+      }),
     changedText: "Una descripción modificada puede influir en un modelo. Léela antes de aceptarla.",
     before: "Aceptada antes",
     now: "Ahora",
     accept: "Aceptar todas las herramientas",
     accepted: "Las herramientas están aceptadas",
-    keyDropped: "La URL ha cambiado. La clave guardada se eliminará y tendrás que volver a aceptar las herramientas.",
+    keyDropped:
+      "La URL ha cambiado. La clave guardada se eliminará y tendrás que volver a aceptar las herramientas.",
     deleteTitle: "¿Eliminar este servidor de herramientas?",
-    deleteText: (name) => `Se eliminarán las herramientas de “${name}” y su clave guardada. Esta acción no se puede deshacer.`,
+    deleteText: (name) =>
+      `Se eliminarán las herramientas de “${name}” y su clave guardada. Esta acción no se puede deshacer.`,
   },
 };
 
@@ -169,6 +180,8 @@ export const agentTexts = {
   tokens: (n) => count(n, "token", "tokens"),
   artifacts: "Artefactos",
   elsewhere: "Esta ejecución está abierta en otra ventana. Esta página solo muestra su estado.",
-  lost: "Se perdió la conexión con esta ejecución, lo que la detiene. Su estado está en la lista de ejecuciones.",
+  lost:
+    "Se perdió la conexión con esta ejecución, lo que la detiene. Su estado está en la lista " +
+    "de ejecuciones.",
   back: "Todas las ejecuciones",
 };

@@ -17,7 +17,8 @@ export const importTexts = {
     svc: "este servicio",
   },
   counts: ({ imported, skipped, failed }) =>
-    `${count(imported, "conversación importada", "conversaciones importadas")}, ${skipped} omitidas, ${failed} con errores.`,
+    `${count(imported, "conversación importada", "conversaciones importadas")}, ${skipped} ` +
+    `omitidas, ${failed} con errores.`,
   details: "Mostrar cada conversación",
   statuses: { imported: "Importada", skipped: "Omitida", failed: "Con errores" },
   more: (n) => `Y ${number(n)} más.`,
@@ -68,7 +69,9 @@ export const projectsTexts = {
   files: {
     title: "Archivos",
     none: "Aún no hay archivos",
-    noneText: "Suelta documentos aquí. Los chats y las ejecuciones de este proyecto pueden buscarlos, leerlos y citarlos.",
+    noneText:
+      "Suelta documentos aquí. Los chats y las ejecuciones de este proyecto pueden " +
+      "buscarlos, leerlos y citarlos.",
     dropHere: "Suelta los archivos para añadirlos a este proyecto",
     add: "Añadir archivos",
     choose: "Añadir un artefacto",
@@ -114,7 +117,8 @@ export const mediaTexts = {
   capChoice: (minutes, words) => `${minutes} min, unas ${words} palabras`,
   speak: "Generar voz",
   speaking: "Generando voz…",
-  truncated: (minutes) => `El audio se cortó a los ${minutes}. Elige una duración máxima mayor para oírlo todo.`,
+  truncated: (minutes) =>
+    `El audio se cortó a los ${minutes}. Elige una duración máxima mayor para oírlo todo.`,
   spoken: (length) => `${length} de voz`,
   keep: "Guardar como artefacto",
   kept: "Guardado",

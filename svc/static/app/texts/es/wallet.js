@@ -14,7 +14,9 @@ export const texts = {
     nothingHeld: "Nada retenido",
     allowance: (left, whole, day) => `Quedan ${left} de ${whole}, se renueva el ${day}`,
     tierHints: {
-      free: `${rates.free} chats por minuto. Añade ${limits.least_dollars} US$ o más para tener ${rates.pro}.`,
+      free:
+        `${rates.free} chats por minuto. Añade ${limits.least_dollars} US$ o más para tener ` +
+        `${rates.pro}.`,
       pro: `${rates.pro} chats por minuto y soporte`,
     },
     addFunds: "Añadir saldo",
@@ -49,10 +51,12 @@ export const texts = {
       tokens: (model, input, output) =>
         `${model}: ${number(input)} tokens de entrada y ${number(output)} de salida`,
       cachedTokens: (model, input, cached, output) =>
-        `${model}: ${number(input)} tokens de entrada (${number(cached)} en caché) y ${number(output)} de salida`,
+        `${model}: ${number(input)} tokens de entrada (${number(cached)} en caché) y ` +
+        `${number(output)} de salida`,
       images: (model, n) => `${model}: ${count(n, "imagen", "imágenes")}`,
       searches: (model, n) => `${model}: ${count(n, "búsqueda", "búsquedas")}`,
-      speech: (model, n, seconds) => `${model}: ${count(n, "token de audio", "tokens de audio")} (${seconds} s)`,
+      speech: (model, n, seconds) =>
+        `${model}: ${count(n, "token de audio", "tokens de audio")} (${seconds} s)`,
     },
     searching: (n) => `No está en los últimos ${n} movimientos. Se sigue buscando…`,
     csv: "Descargar como CSV",

@@ -7,7 +7,8 @@ const compare = {
   next: "Comparer des modèles",
   again: "Répondre avec d’autres modèles",
   hint: (most) =>
-    `Choisissez jusqu’à ${count(most, "modèle", "modèles")}. Ils répondent l’un après l’autre, et la conversation continue avec la réponse que vous gardez.`,
+    `Choisissez jusqu’à ${count(most, "modèle", "modèles")}. Ils répondent l’un après ` +
+    "l’autre, et la conversation continue avec la réponse que vous gardez.",
   hintNext: "Le coût estimé de l’ensemble s’affiche dans la zone de message avant l’envoi.",
   search: "Rechercher des modèles",
   none: "Aucun modèle correspondant.",

@@ -17,10 +17,13 @@ export const errors = {
   spending_limit_reached: "Une limite mensuelle est atteinte. Augmentez-la ou attendez le mois prochain.",
   session_required: "Cela demande une session, pas une clé API.",
   pro_required: "Cela demande un compte Pro. Ajoutez au moins 5 dollars américains.",
-  passwords_disabled: "Les mots de passe sont désactivés sur ce serveur. Connectez-vous avec un fournisseur d’identité.",
-  recent_sign_in_required: "Reconnectez-vous avec votre fournisseur d’identité et recommencez dans les 10 minutes.",
+  passwords_disabled:
+    "Les mots de passe sont désactivés sur ce serveur. Connectez-vous avec un fournisseur d’identité.",
+  recent_sign_in_required:
+    "Reconnectez-vous avec votre fournisseur d’identité et recommencez dans les 10 minutes.",
   sign_in_required: "Reconnectez-vous avec votre fournisseur d’identité.",
-  deletion_disabled: "Les utilisateurs ne peuvent pas supprimer leur compte ici. Contactez l’opérateur du service.",
+  deletion_disabled:
+    "Les utilisateurs ne peuvent pas supprimer leur compte ici. Contactez l’opérateur du service.",
   account_suspended: "Ce compte est suspendu. Contactez un administrateur.",
   sharing_disabled: "L’opérateur a désactivé les liens partagés.",
   signup_closed: "Les inscriptions sont fermées. Demandez un compte à l’opérateur.",
@@ -31,11 +34,14 @@ export const errors = {
   model_not_found: "Ce modèle n’existe pas. Choisissez-en un autre.",
   method_not_allowed: "Cette adresse ne prend pas en charge cette méthode.",
   request_timeout: "La requête n’est pas arrivée à temps. Renvoyez-la.",
-  email_taken: "Un compte avec cette adresse e-mail, ou une adresse semblable, existe déjà. Connectez-vous comme avant ou réinitialisez le mot de passe.",
+  email_taken:
+    "Un compte avec cette adresse e-mail, ou une adresse semblable, existe déjà. " +
+    "Connectez-vous comme avant ou réinitialisez le mot de passe.",
   name_taken: "Ce nom est déjà utilisé. Choisissez-en un autre.",
   already_active: "Un élément est déjà actif. Fermez-le ou arrêtez-le d’abord.",
   already_verified: "Cette adresse e-mail est déjà vérifiée.",
   already_decided: "Aucun appel de cette conversation n’attend de décision.",
+  nothing_to_summarize: "Il n’y a rien à résumer.",
   already_ended: "C’est déjà terminé.",
   already_started: "Cette requête a déjà lancé une exécution d’agent.",
   booking_mismatch: "Cette opération a commencé avec un autre montant. Réessayez.",
@@ -43,7 +49,8 @@ export const errors = {
   answer_not_kept: "La réponse est trop volumineuse pour être conservée. Reposez la question.",
   mail_not_set_up: "Ce serveur ne peut pas envoyer d’e-mails. Contactez son opérateur.",
   backup_not_set_up: "Ce serveur n’a pas de dossier de sauvegarde. Contactez son opérateur.",
-  last_identity: "C’est votre seul moyen de connexion. Associez-en un autre ou définissez d’abord un mot de passe.",
+  last_identity:
+    "C’est votre seul moyen de connexion. Associez-en un autre ou définissez d’abord un mot de passe.",
   last_admin: "C’est le seul administrateur actif. Nommez d’abord un autre administrateur.",
   quota_exceeded: "Votre espace de stockage est plein. Supprimez d’abord quelque chose.",
   PAYLOAD_TOO_LARGE: "La requête est trop volumineuse. Envoyez moins de données.",

@@ -50,13 +50,15 @@ export const texts = {
     copyCode: "Copier le code",
     cannotCopy: "Votre navigateur a bloqué la copie. Sélectionnez le texte et copiez-le manuellement.",
     download: "Télécharger",
+    preview: "Aperçu",
     toWallet: "Voir le solde",
     addFunds: "Ajouter des fonds",
     noFunds: "Votre solde est insuffisant.",
     renews: (day) => `Votre allocation sera renouvelée le ${day}.`,
     noFundsOf: (amount) => `Votre solde de ${amount} est insuffisant.`,
     free: "Gratuit",
-    unreachable: "Le service ne répond pas. Il est peut-être en train de redémarrer. Vos données sont en sécurité.",
+    unreachable:
+      "Le service ne répond pas. Il est peut-être en train de redémarrer. Vos données sont en sécurité.",
     wasOffline: "Vous étiez hors ligne. Réessayez.",
     offline: "Vous êtes hors ligne. Cela reprendra à votre retour en ligne.",
     connectionLost: "La connexion a été perdue avant la fin de la réponse.",
@@ -149,7 +151,9 @@ export const texts = {
       ],
     },
     connectTitle: "Connecter un modèle de langage",
-    connectText: "Les modèles intégrés servent à essayer. Connectez un serveur de modèles pour obtenir de vraies réponses.",
+    connectText:
+      "Les modèles intégrés servent à essayer. Connectez un serveur de modèles pour obtenir " +
+      "de vraies réponses.",
     message: "Message",
     messages: "Messages",
     placeholder: "Posez une question",
@@ -171,14 +175,18 @@ export const texts = {
     drop: "Déposez les fichiers ici",
     reading: (name) => `Lecture de ${name}`,
     unreadable: (name) =>
-      `« ${name} » ne peut pas être lu. Joignez des fichiers texte, des PDF ou des images (PNG, JPEG, WebP, GIF).`,
+      `« ${name} » ne peut pas être lu. Joignez des fichiers texte, des PDF ou des images ` +
+      "(PNG, JPEG, WebP, GIF).",
     tooManyPictures: (most) => `Vous pouvez joindre jusqu’à ${most} images à un message.`,
     tooManyFiles: (most) => `Vous pouvez joindre jusqu’à ${most} fichiers à un message.`,
     fileTooLong: (name, most) =>
-      `« ${name} » est trop long. Les fichiers d’un message peuvent compter jusqu’à ${most} caractères au total.`,
+      `« ${name} » est trop long. Les fichiers d’un message peuvent compter jusqu’à ${most} ` +
+      "caractères au total.",
     fileTooLarge: (name) => `« ${name} » est trop volumineux pour ce service. Joignez-en une partie.`,
     fileCut: (name, n) => `« ${name} » est trop long. Seuls les ${n} premiers caractères sont joints.`,
-    noPdf: "Ce service ne peut pas lire les fichiers PDF. Demandez à l’opérateur d’installer l’extra « documents ».",
+    noPdf:
+      "Ce service ne peut pas lire les fichiers PDF. Demandez à l’opérateur d’installer " +
+      "l’extra « documents ».",
     emptyFile: (name) => `« ${name} » est vide.`,
     ofFile: (name, text) => `« ${name} » : ${text}`,
     longPaste: "Vous avez collé un long texte.",
@@ -211,17 +219,20 @@ export const texts = {
     cannotRead: "Cet audio ne peut pas être lu.",
     tokens: (n) => count(n, "token", "tokens"),
     tokensInOut: (input, output, cached) =>
-      `${number(input)} en entrée${cached ? ` (${number(cached)} en cache)` : ""}, ${number(output)} en sortie`,
+      `${number(input)} en entrée${cached ? ` (${number(cached)} en cache)` : ""}, ` +
+      `${number(output)} en sortie`,
     cached: (percent, saved) => `${percent} % de l’entrée en cache${saved ? `, ${saved} économisés` : ""}`,
     more: "Afficher plus",
     less: "Afficher moins",
-    omitted: (n) =>
-      "Cette conversation est trop longue pour le modèle. " + count(n, { one: "Il n’a pas reçu le premier message.", other: "Il n’a pas reçu les # premiers messages." }),
     cutShort: "La réponse a atteint sa limite de longueur.",
     unverified: "absent du fichier",
     emptyAnswer: "Cette réponse est vide.",
     filtered: "Le fournisseur a filtré la suite de cette réponse.",
-    recalled: (n) => count(n, { one: "# passage de chats précédents utilisé", other: "# passages de chats précédents utilisés" }),
+    recalled: (n) =>
+      count(n, {
+        one: "# passage de chats précédents utilisé",
+        other: "# passages de chats précédents utilisés",
+      }),
     recalledFrom: "d’un chat précédent",
     toEnd: "Aller en bas",
     details: "Détails",
@@ -229,7 +240,9 @@ export const texts = {
     older: "Afficher les messages précédents",
     loadingOlder: "Chargement des messages précédents…",
     gone: "Conversation introuvable. Elle a peut-être été supprimée.",
-    noPictures: "Ce modèle n’accepte peut-être pas les images. Choisissez un autre modèle, ou envoyez le message sans images.",
+    noPictures:
+      "Ce modèle n’accepte peut-être pas les images. Choisissez un autre modèle, ou envoyez " +
+      "le message sans images.",
     endings: {
       stopped: "Cette réponse a été arrêtée.",
       interrupted: "Cette réponse a été interrompue, car le service s’est arrêté.",
@@ -260,10 +273,12 @@ export const texts = {
   estimate: {
     cost: (usual, most) => `Coût estimé : environ ${usual}, au maximum ${most}`,
     explained: (limit) =>
-      `Votre message, les messages précédents et une réponse de longueur habituelle. Au maximum : une réponse de ${number(limit)} tokens.`,
+      "Votre message, les messages précédents et une réponse de longueur habituelle. Au " +
+      `maximum : une réponse de ${number(limit)} tokens.`,
     noFunds: (amount) => `Votre solde de ${amount} est insuffisant pour ce message.`,
     tooLong: (limit) =>
-      `C’est plus long que ce que le modèle peut lire : environ ${number(limit)} tokens. Raccourcissez le texte ou choisissez un autre modèle.`,
+      `C’est plus long que ce que le modèle peut lire : environ ${number(limit)} tokens. ` +
+      "Raccourcissez le texte ou choisissez un autre modèle.",
   },
   dictation: {
     start: "Dicter",
@@ -273,14 +288,6 @@ export const texts = {
     finishing: "Écriture des derniers mots",
     cancel: "Appuyez sur Échap pour annuler la dictée",
     done: "Le texte dicté est dans le message.",
-    /** By the names of the browser's errors. */
-    problems: {
-      NotAllowedError:
-        "Le navigateur refuse l’accès au microphone. Autorisez-le dans les paramètres de ce site, puis réessayez.",
-      NotFoundError: "Aucun microphone trouvé. Branchez-en un, puis réessayez.",
-      NotReadableError: "Un autre programme utilise le microphone. Fermez-le, puis réessayez.",
-      SecurityError: "Les navigateurs n’autorisent le microphone qu’en HTTPS. Ouvrez cette page à son adresse https://.",
-    },
   },
   models: {
     label: (name) => `Modèle : ${name}`,

@@ -4,7 +4,9 @@ export const texts = {
   ...first,
   keys: {
     intro:
-      "Pour Codex, Claude Code, des scripts et tout outil compatible avec OpenAI ou Anthropic. Une clé donne le même accès que vous et reste valable jusqu’à sa suppression.",
+      "Pour Codex, Claude Code, des scripts et tout outil compatible avec OpenAI ou " +
+      "Anthropic. Une clé donne le même accès que vous et reste valable jusqu’à sa " +
+      "suppression.",
     none: "Aucune clé pour le moment",
     noneText: "Créez une clé pour chaque programme, afin de pouvoir les supprimer séparément.",
     create: "Nouvelle clé",
@@ -19,7 +21,9 @@ export const texts = {
     editNamed: (name) => `Modifier la clé ${name}`,
     deleteNamed: (name) => `Supprimer la clé ${name}`,
     deleteTitle: "Supprimer cette clé ?",
-    deleteText: (name) => `Les programmes qui utilisent « ${name} » cesseront aussitôt de fonctionner. Cette action est irréversible.`,
+    deleteText: (name) =>
+      `Les programmes qui utilisent « ${name} » cesseront aussitôt de fonctionner. Cette ` +
+      "action est irréversible.",
     deleted: (name) => `Clé « ${name} » supprimée`,
     madeTitle: "Votre nouvelle clé",
     once: "Copiez-la maintenant. Vous ne pourrez plus l’afficher.",
@@ -38,6 +42,7 @@ export const texts = {
       curl: "curl",
     },
     certificate:
-      "Ce service utilise son propre certificat. Sur un autre ordinateur, copiez-y d’abord le fichier du certificat et modifiez son chemin dans l’exemple.",
+      "Ce service utilise son propre certificat. Sur un autre ordinateur, copiez-y d’abord " +
+      "le fichier du certificat et modifiez son chemin dans l’exemple.",
   },
 };

@@ -7,7 +7,9 @@ export const texts = {
   prompts: {
     intro: "Saisissez / au début d’un message pour en utiliser un.",
     none: "Aucun prompt pour le moment",
-    noneText: "Enregistrez les textes que vous envoyez souvent. Écrivez {{nom}} pour une valeur demandée à chaque fois.",
+    noneText:
+      "Enregistrez les textes que vous envoyez souvent. Écrivez {{nom}} pour une valeur " +
+      "demandée à chaque fois.",
     create: "Nouveau prompt",
     edit: "Modifier",
     editTitle: (name) => `Modifier « ${name} »`,
@@ -27,7 +29,11 @@ export const texts = {
     importAction: "Importer depuis un fichier",
     exportAction: "Exporter vers un fichier",
     imported: (n) => count(n, { one: "# prompt importé.", other: "# prompts importés." }),
-    skipped: (n) => count(n, { one: "# prompt ignoré, car vous en avez déjà un de ce nom.", other: "# prompts ignorés, car vous en avez déjà de ces noms." }),
+    skipped: (n) =>
+      count(n, {
+        one: "# prompt ignoré, car vous en avez déjà un de ce nom.",
+        other: "# prompts ignorés, car vous en avez déjà de ces noms.",
+      }),
     tooLarge: "Le fichier dépasse 10 Mo. Choisissez-en un plus petit.",
     notJson: "Le fichier n’est pas au format JSON. Choisissez un fichier de prompts exporté.",
     noPrompts: "Le fichier ne contient aucun prompt. Choisissez un fichier de prompts exporté.",

@@ -5,9 +5,12 @@ export const texts = {
   ...first,
   providers: {
     ...first.providers,
-    intro: "Connectez vos propres serveurs de modèles avec vos propres clés API. Leur utilisation est gratuite ici.",
+    intro:
+      "Connectez vos propres serveurs de modèles avec vos propres clés API. Leur utilisation " +
+      "est gratuite ici.",
     none: "Aucun fournisseur pour le moment",
-    noneText: "Connectez n’importe quel serveur compatible avec OpenAI : celui d’un fournisseur, ou le vôtre.",
+    noneText:
+      "Connectez n’importe quel serveur compatible avec OpenAI : celui d’un fournisseur, ou le vôtre.",
     notAllowed: "L’opérateur de ce service n’autorise pas les serveurs de modèles et d’outils personnels.",
     add: "Ajouter un fournisseur",
     addAction: "Ajouter",
@@ -19,7 +22,8 @@ export const texts = {
         "Ses modèles apparaissent dans le sélecteur de modèles. Cela peut prendre une minute.",
       ],
       lmstudio: [
-        "Installez LM Studio (lmstudio.ai) sur l’ordinateur qui exécute ce service, et téléchargez un modèle.",
+        "Installez LM Studio (lmstudio.ai) sur l’ordinateur qui exécute ce service, et " +
+          "téléchargez un modèle.",
         "Démarrez son serveur. Dans un terminal, exécutez :",
         "Ses modèles apparaissent dans le sélecteur de modèles. Cela peut prendre une minute.",
       ],
@@ -38,7 +42,8 @@ export const texts = {
     formats: { chat: "Chat completions", responses: "Responses", messages: "Messages" },
     answers: (formats) => `Répond à ${formats.join(", ")}.`,
     apiKey: "Clé API",
-    apiKeyHint: "Laissez vide si le serveur n’en demande pas. La clé est chiffrée et n’est plus jamais affichée.",
+    apiKeyHint:
+      "Laissez vide si le serveur n’en demande pas. La clé est chiffrée et n’est plus jamais affichée.",
     keyStays: (hint) => `Laissez vide pour garder la clé enregistrée (${hint}).`,
     keyDropped: "L’URL a changé. Sans nouvelle clé, la clé enregistrée sera supprimée.",
     keyEnding: (hint) => `clé ${hint}`,
@@ -47,7 +52,8 @@ export const texts = {
     withoutKey: "Retirer la clé enregistrée",
     models: "Modèles",
     modelsHint:
-      "Un modèle par ligne. Laissez vide pour tous les modèles. Ajoutez « image », « speech » ou « transcription » après un modèle de ce type.",
+      "Un modèle par ligne. Laissez vide pour tous les modèles. Ajoutez « image », « speech " +
+      "» ou « transcription » après un modèle de ce type.",
     allModels: "tous les modèles",
     narrowed: (n) => count(n, "modèle", "modèles"),
     test: "Tester",
@@ -58,7 +64,8 @@ export const texts = {
     edit: "Modifier",
     editTitle: (name) => `Modifier ${name}`,
     deleteTitle: "Supprimer ce fournisseur ?",
-    deleteText: (name) => `Les modèles de « ${name} » et sa clé enregistrée seront supprimés. Cette action est irréversible.`,
+    deleteText: (name) =>
+      `Les modèles de « ${name} » et sa clé enregistrée seront supprimés. Cette action est irréversible.`,
     deleted: (name) => `${name} a été supprimé`,
   },
 };

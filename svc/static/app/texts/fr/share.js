@@ -5,11 +5,14 @@ import { texts as first } from "./first.js";
 const share = {
   dialog: "Partager la conversation",
   about:
-    "Toute personne disposant du lien peut lire une copie de la conversation dans son état actuel. Les messages suivants n’y sont pas ajoutés.",
+    "Toute personne disposant du lien peut lire une copie de la conversation dans son état " +
+    "actuel. Les messages suivants n’y sont pas ajoutés.",
   has:
-    "La copie contient le titre, les questions avec le texte des fichiers joints, et les réponses avec leurs images.",
+    "La copie contient le titre, les questions avec le texte des fichiers joints, et les " +
+    "réponses avec leurs images.",
   hasNot:
-    "Elle ne contient ni votre nom, ni vos instructions, ni les passages rappelés, ni le raisonnement, ni les actions des outils, ni les images que vous avez jointes.",
+    "Elle ne contient ni votre nom, ni vos instructions, ni les passages rappelés, ni le " +
+    "raisonnement, ni les actions des outils, ni les images que vous avez jointes.",
   ends: "Le lien fonctionne pendant",
   days: (n) => (n ? count(n, "jour", "jours") : "Sans limite de durée"),
   create: "Créer le lien",
@@ -18,7 +21,8 @@ const share = {
   once: "Copiez le lien maintenant. Il ne sera plus affiché.",
   list: "Gérer les liens partagés",
   intro:
-    "Chaque lien montre une copie d’une conversation à toute personne qui le possède. Les liens eux-mêmes ne sont pas enregistrés et ne peuvent donc plus être affichés.",
+    "Chaque lien montre une copie d’une conversation à toute personne qui le possède. Les " +
+    "liens eux-mêmes ne sont pas enregistrés et ne peuvent donc plus être affichés.",
   none: "Vous n’avez partagé aucune conversation.",
   sharedOn: (day) => `Partagée le ${day}`,
   endsOn: (day) => `expire le ${day}`,

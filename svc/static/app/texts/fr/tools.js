@@ -52,7 +52,12 @@ export const toolTexts = {
     page: (n) => `page ${number(n)}`,
     lines: (from, to) => (from === to ? `ligne ${from}` : `lignes ${from}–${to}`),
     unverified: (n) =>
-      count(n, { one: "Une citation ne figure pas mot pour mot dans le passage cité. Vérifiez-la dans le fichier :", other: "# citations ne figurent pas mot pour mot dans les passages cités. Vérifiez-les dans les fichiers :" }),
+      count(n, {
+        one: "Une citation ne figure pas mot pour mot dans le passage cité. Vérifiez-la dans le fichier :",
+        other:
+          "# citations ne figurent pas mot pour mot dans les passages cités. Vérifiez-les " +
+          "dans les fichiers :",
+      }),
     pageHead: (n) => `Page ${number(n)}`,
     earlier: "Afficher le texte précédent",
     later: "Afficher le texte suivant",
@@ -94,7 +99,9 @@ export const toolTexts = {
   },
   servers: {
     title: "Serveurs d’outils",
-    intro: "Connectez des serveurs MCP avec vos propres clés. Les chats et les agents peuvent utiliser leurs outils.",
+    intro:
+      "Connectez des serveurs MCP avec vos propres clés. Les chats et les agents peuvent " +
+      "utiliser leurs outils.",
     none: "Aucun serveur d’outils pour le moment",
     noneText: "Ajoutez l’adresse d’un serveur MCP qui utilise Streamable HTTP.",
     add: "Ajouter un serveur d’outils",
@@ -111,15 +118,18 @@ export const toolTexts = {
     askHead: "Demander avant chaque appel",
     waiting: "inutilisé tant que vous ne l’acceptez pas",
     left: "inutilisé",
-    changed: (n) => count(n, { one: "# outil est nouveau ou modifié.", other: "# outils sont nouveaux ou modifiés." }),
+    changed: (n) =>
+      count(n, { one: "# outil est nouveau ou modifié.", other: "# outils sont nouveaux ou modifiés." }),
     changedText: "Une description modifiée peut orienter un modèle. Lisez-la avant de l’accepter.",
     before: "Acceptée auparavant",
     now: "Maintenant",
     accept: "Accepter tous les outils",
     accepted: "Les outils sont acceptés",
-    keyDropped: "L’URL a changé. La clé enregistrée sera supprimée, et vous devrez accepter à nouveau les outils.",
+    keyDropped:
+      "L’URL a changé. La clé enregistrée sera supprimée, et vous devrez accepter à nouveau les outils.",
     deleteTitle: "Supprimer ce serveur d’outils ?",
-    deleteText: (name) => `Les outils de « ${name} » et sa clé enregistrée seront supprimés. Cette action est irréversible.`,
+    deleteText: (name) =>
+      `Les outils de « ${name} » et sa clé enregistrée seront supprimés. Cette action est irréversible.`,
   },
 };
 
@@ -162,13 +172,16 @@ export const agentTexts = {
   wholeGoal: "Objectif complet",
   timeline: "Étapes",
   step: (n) => `Étape ${n}`,
-  truncated: "Cette exécution comptait trop d’étapes pour être enregistrée. Les dernières ne sont pas affichées.",
+  truncated:
+    "Cette exécution comptait trop d’étapes pour être enregistrée. Les dernières ne sont pas affichées.",
   working: "Travail en cours…",
   output: "Résultat",
   steps_used: (n) => count(n, "étape", "étapes"),
   tokens: (n) => count(n, "token", "tokens"),
   artifacts: "Artefacts",
   elsewhere: "Cette exécution est ouverte dans une autre fenêtre. Cette page n’affiche que son état.",
-  lost: "La connexion à cette exécution a été perdue, ce qui l’arrête. Son état figure dans la liste des exécutions.",
+  lost:
+    "La connexion à cette exécution a été perdue, ce qui l’arrête. Son état figure dans la " +
+    "liste des exécutions.",
   back: "Toutes les exécutions",
 };

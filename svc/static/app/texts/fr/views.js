@@ -3,7 +3,8 @@ import { count, number } from "../locale.js";
 
 export const importTexts = {
   intro:
-    "Importez des chats de ChatGPT, Claude, Open WebUI, LibreChat ou d’une exportation de ce service. Choisissez le fichier ZIP ou JSON de l’exportation, de 200 Mo au maximum.",
+    "Importez des chats de ChatGPT, Claude, Open WebUI, LibreChat ou d’une exportation de ce " +
+    "service. Choisissez le fichier ZIP ou JSON de l’exportation, de 200 Mo au maximum.",
   action: "Choisir un fichier",
   sending: (size) => `Envoi, ${size} jusqu’à présent…`,
   reading: (n) => `Importation, ${count(n, "conversation", "conversations")} jusqu’à présent…`,
@@ -16,14 +17,16 @@ export const importTexts = {
     svc: "ce service",
   },
   counts: ({ imported, skipped, failed }) =>
-    `${count(imported, "conversation importée", "conversations importées")}, ${skipped} ignorées, ${failed} en échec.`,
+    `${count(imported, "conversation importée", "conversations importées")}, ${skipped} ` +
+    `ignorées, ${failed} en échec.`,
   details: "Afficher chaque conversation",
   statuses: { imported: "Importée", skipped: "Ignorée", failed: "Échec" },
   more: (n) => `Et ${number(n)} de plus.`,
   undo: "Annuler l’importation",
   undoTitle: "Annuler cette importation ?",
   undoText:
-    "Tout ce qui a été importé sera supprimé, y compris ce que vous avez écrit depuis dans ces conversations. Vous pourrez importer le fichier à nouveau.",
+    "Tout ce qui a été importé sera supprimé, y compris ce que vous avez écrit depuis dans " +
+    "ces conversations. Vous pourrez importer le fichier à nouveau.",
   undone: "L’importation a été annulée.",
 };
 
@@ -47,9 +50,11 @@ export const temporaryTexts = {
 
 export const projectsTexts = {
   intro:
-    "Un projet regroupe des conversations, des exécutions et des artefacts, et ajoute ses instructions à chaque chat et à chaque exécution d’agent.",
+    "Un projet regroupe des conversations, des exécutions et des artefacts, et ajoute ses " +
+    "instructions à chaque chat et à chaque exécution d’agent.",
   none: "Aucun projet pour le moment",
-  noneText: "Un projet regroupe des conversations, des exécutions et des artefacts, avec des instructions communes.",
+  noneText:
+    "Un projet regroupe des conversations, des exécutions et des artefacts, avec des instructions communes.",
   create: "Nouveau projet",
   createAction: "Créer le projet",
   name: "Nom",
@@ -65,7 +70,9 @@ export const projectsTexts = {
   files: {
     title: "Fichiers",
     none: "Aucun fichier pour le moment",
-    noneText: "Déposez des documents ici. Les chats et les exécutions de ce projet peuvent y faire des recherches, les lire et les citer.",
+    noneText:
+      "Déposez des documents ici. Les chats et les exécutions de ce projet peuvent y faire " +
+      "des recherches, les lire et les citer.",
     dropHere: "Déposez des fichiers pour les ajouter à ce projet",
     add: "Ajouter des fichiers",
     choose: "Ajouter un artefact",
@@ -87,7 +94,8 @@ export const projectsTexts = {
   nothingFiled: "Rien ici pour le moment.",
   deleteTitle: "Supprimer ce projet ?",
   deleteText: (name) =>
-    `« ${name} » et ses instructions seront supprimés. Ses conversations, exécutions et artefacts sont conservés.`,
+    `« ${name} » et ses instructions seront supprimés. Ses conversations, exécutions et ` +
+    "artefacts sont conservés.",
   deleted: (name) => `« ${name} » a été supprimé`,
 };
 
@@ -111,7 +119,8 @@ export const mediaTexts = {
   capChoice: (minutes, words) => `${minutes} min, environ ${words} mots`,
   speak: "Générer la voix",
   speaking: "Génération de la voix…",
-  truncated: (minutes) => `L’audio a été coupé après ${minutes}. Choisissez une durée maximale plus longue pour tout entendre.`,
+  truncated: (minutes) =>
+    `L’audio a été coupé après ${minutes}. Choisissez une durée maximale plus longue pour tout entendre.`,
   spoken: (length) => `${length} de voix`,
   keep: "Enregistrer comme artefact",
   kept: "Enregistré",

@@ -28,7 +28,8 @@ export const texts = {
     deletedKey: "Clé supprimée",
     others: "Autres",
     chartLabel: (n) =>
-      `Dépenses par jour sur les ${n} derniers jours. Utilisez les flèches gauche et droite pour sélectionner un jour.`,
+      `Dépenses par jour sur les ${n} derniers jours. Utilisez les flèches gauche et droite ` +
+      "pour sélectionner un jour.",
     most: (amount) => `jour le plus élevé : ${amount}`,
     noSpend: "Aucune utilisation sur cette période.",
     onlyFree: "Seuls des modèles gratuits ont été utilisés sur cette période.",
@@ -50,7 +51,8 @@ export const texts = {
       tokens: (model, input, output) =>
         `${model} : ${number(input)} tokens en entrée et ${number(output)} en sortie`,
       cachedTokens: (model, input, cached, output) =>
-        `${model} : ${number(input)} tokens en entrée (${number(cached)} en cache) et ${number(output)} en sortie`,
+        `${model} : ${number(input)} tokens en entrée (${number(cached)} en cache) et ` +
+        `${number(output)} en sortie`,
       images: (model, n) => `${model} : ${count(n, "image", "images")}`,
       searches: (model, n) => `${model} : ${count(n, "recherche", "recherches")}`,
       speech: (model, n, seconds) => `${model} : ${count(n, "token audio", "tokens audio")} (${seconds} s)`,

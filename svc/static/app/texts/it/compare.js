@@ -7,7 +7,8 @@ const compare = {
   next: "Confronta modelli",
   again: "Rispondi con altri modelli",
   hint: (most) =>
-    `Scegli fino a ${count(most, "modello", "modelli")}. Rispondono uno dopo l’altro e la conversazione continua con la risposta che scegli.`,
+    `Scegli fino a ${count(most, "modello", "modelli")}. Rispondono uno dopo l’altro e la ` +
+    "conversazione continua con la risposta che scegli.",
   hintNext: "Il costo stimato di tutti appare nel campo del messaggio prima dell’invio.",
   search: "Cerca modelli",
   none: "Nessun modello corrispondente.",

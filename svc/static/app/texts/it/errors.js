@@ -18,9 +18,11 @@ export const errors = {
   session_required: "Per questo serve una sessione, non una chiave API.",
   pro_required: "Per questo serve Pro. Ricarica almeno 5 dollari USA.",
   passwords_disabled: "Le password sono disattivate su questo server. Accedi con un provider di identità.",
-  recent_sign_in_required: "Accedi di nuovo con il tuo provider di identità e ripeti l’operazione entro 10 minuti.",
+  recent_sign_in_required:
+    "Accedi di nuovo con il tuo provider di identità e ripeti l’operazione entro 10 minuti.",
   sign_in_required: "Accedi di nuovo con il tuo provider di identità.",
-  deletion_disabled: "Qui gli utenti non possono eliminare il proprio account. Rivolgiti al gestore del servizio.",
+  deletion_disabled:
+    "Qui gli utenti non possono eliminare il proprio account. Rivolgiti al gestore del servizio.",
   account_suspended: "Questo account è sospeso. Rivolgiti a un amministratore.",
   sharing_disabled: "Il gestore ha disattivato i link condivisi.",
   signup_closed: "Le registrazioni sono chiuse. Chiedi un account al gestore.",
@@ -31,11 +33,13 @@ export const errors = {
   model_not_found: "Questo modello non esiste. Scegline un altro.",
   method_not_allowed: "Questo indirizzo non supporta il metodo.",
   request_timeout: "La richiesta non è arrivata in tempo. Inviala di nuovo.",
-  email_taken: "Esiste già un account con questa email o una simile. Accedi come prima o reimposta la password.",
+  email_taken:
+    "Esiste già un account con questa email o una simile. Accedi come prima o reimposta la password.",
   name_taken: "Questo nome è già in uso. Scegline un altro.",
   already_active: "Ce n’è già uno attivo. Prima chiudilo o interrompilo.",
   already_verified: "Questa email è già verificata.",
   already_decided: "Nessuna chiamata di questa conversazione attende una decisione.",
+  nothing_to_summarize: "Non c’è nulla da riassumere.",
   already_ended: "È già terminato.",
   already_started: "Questa richiesta ha già avviato un’esecuzione dell’agente.",
   booking_mismatch: "Questo movimento è iniziato con un altro importo. Riprova.",

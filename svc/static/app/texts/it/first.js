@@ -50,6 +50,7 @@ export const texts = {
     copyCode: "Copia codice",
     cannotCopy: "Il browser ha bloccato la copia. Seleziona il testo e copialo manualmente.",
     download: "Scarica",
+    preview: "Anteprima",
     toWallet: "Vai al saldo",
     addFunds: "Ricarica saldo",
     noFunds: "Il tuo saldo non è sufficiente.",
@@ -149,7 +150,8 @@ export const texts = {
       ],
     },
     connectTitle: "Collega un modello linguistico",
-    connectText: "I modelli integrati servono per provare. Collega un server di modelli per avere risposte vere.",
+    connectText:
+      "I modelli integrati servono per provare. Collega un server di modelli per avere risposte vere.",
     message: "Messaggio",
     messages: "Messaggi",
     placeholder: "Chiedi qualsiasi cosa",
@@ -211,17 +213,20 @@ export const texts = {
     cannotRead: "Impossibile riprodurre questo audio.",
     tokens: (n) => count(n, "token", "token"),
     tokensInOut: (input, output, cached) =>
-      `${number(input)} in ingresso${cached ? ` (${number(cached)} dalla cache)` : ""}, ${number(output)} in uscita`,
+      `${number(input)} in ingresso${cached ? ` (${number(cached)} dalla cache)` : ""}, ` +
+      `${number(output)} in uscita`,
     cached: (percent, saved) => `${percent}% dell’input dalla cache${saved ? `, ${saved} risparmiati` : ""}`,
     more: "Mostra altro",
     less: "Mostra meno",
-    omitted: (n) =>
-      "Questa conversazione è troppo lunga per il modello. " + count(n, { one: "Non ha ricevuto il primo messaggio.", other: "Non ha ricevuto i primi # messaggi." }),
     cutShort: "La risposta ha raggiunto il limite di lunghezza.",
     unverified: "non è nel file",
     emptyAnswer: "Questa risposta è vuota.",
     filtered: "Il provider ha filtrato il resto di questa risposta.",
-    recalled: (n) => count(n, { one: "# passaggio da chat precedenti utilizzato", other: "# passaggi da chat precedenti utilizzati" }),
+    recalled: (n) =>
+      count(n, {
+        one: "# passaggio da chat precedenti utilizzato",
+        other: "# passaggi da chat precedenti utilizzati",
+      }),
     recalledFrom: "da una chat precedente",
     toEnd: "Vai in fondo",
     details: "Dettagli",
@@ -229,7 +234,9 @@ export const texts = {
     older: "Mostra messaggi precedenti",
     loadingOlder: "Caricamento dei messaggi precedenti…",
     gone: "Conversazione non trovata. Potrebbe essere stata eliminata.",
-    noPictures: "Questo modello potrebbe non accettare immagini. Scegli un altro modello o invia il messaggio senza immagini.",
+    noPictures:
+      "Questo modello potrebbe non accettare immagini. Scegli un altro modello o invia il " +
+      "messaggio senza immagini.",
     endings: {
       stopped: "Questa risposta è stata interrotta.",
       interrupted: "Questa risposta è stata interrotta perché il servizio si è fermato.",
@@ -260,10 +267,12 @@ export const texts = {
   estimate: {
     cost: (usual, most) => `Costo stimato: circa ${usual}, al massimo ${most}`,
     explained: (limit) =>
-      `Il tuo messaggio, i messaggi precedenti e una risposta di lunghezza normale. Al massimo: una risposta di ${number(limit)} token.`,
+      "Il tuo messaggio, i messaggi precedenti e una risposta di lunghezza normale. Al " +
+      `massimo: una risposta di ${number(limit)} token.`,
     noFunds: (amount) => `Il tuo saldo di ${amount} non è sufficiente per questo messaggio.`,
     tooLong: (limit) =>
-      `È più lungo di quanto il modello possa leggere: circa ${number(limit)} token. Accorcialo o scegli un altro modello.`,
+      `È più lungo di quanto il modello possa leggere: circa ${number(limit)} token. ` +
+      "Accorcialo o scegli un altro modello.",
   },
   dictation: {
     start: "Detta",
@@ -273,14 +282,6 @@ export const texts = {
     finishing: "Scrittura delle ultime parole",
     cancel: "Premi Esc per scartare la dettatura",
     done: "Il testo dettato è nel messaggio.",
-    /** By the names of the browser's errors. */
-    problems: {
-      NotAllowedError:
-        "Il browser non consente l’uso del microfono. Consentilo nelle impostazioni di questo sito e riprova.",
-      NotFoundError: "Nessun microfono trovato. Collegane uno e riprova.",
-      NotReadableError: "Un altro programma sta usando il microfono. Chiudilo e riprova.",
-      SecurityError: "I browser consentono il microfono solo con HTTPS. Apri questa pagina al suo indirizzo https://.",
-    },
   },
   models: {
     label: (name) => `Modello: ${name}`,

@@ -4,7 +4,9 @@ export const texts = {
   ...first,
   keys: {
     intro:
-      "Per Codex, Claude Code, script e qualsiasi strumento compatibile con OpenAI o Anthropic. Una chiave ha lo stesso accesso che hai tu ed è valida finché non la elimini.",
+      "Per Codex, Claude Code, script e qualsiasi strumento compatibile con OpenAI o " +
+      "Anthropic. Una chiave ha lo stesso accesso che hai tu ed è valida finché non la " +
+      "elimini.",
     none: "Ancora nessuna chiave",
     noneText: "Crea una chiave per ogni programma, così puoi eliminarle separatamente.",
     create: "Nuova chiave",
@@ -19,7 +21,8 @@ export const texts = {
     editNamed: (name) => `Modifica la chiave ${name}`,
     deleteNamed: (name) => `Elimina la chiave ${name}`,
     deleteTitle: "Eliminare questa chiave?",
-    deleteText: (name) => `I programmi che usano “${name}” smettono subito di funzionare. L’operazione non può essere annullata.`,
+    deleteText: (name) =>
+      `I programmi che usano “${name}” smettono subito di funzionare. L’operazione non può essere annullata.`,
     deleted: (name) => `Chiave “${name}” eliminata`,
     madeTitle: "La tua nuova chiave",
     once: "Copiala ora. Non potrai più vederla.",
@@ -38,6 +41,7 @@ export const texts = {
       curl: "curl",
     },
     certificate:
-      "Questo servizio usa un proprio certificato. Su un altro computer, copia prima lì il file del certificato e cambia il percorso nell’esempio.",
+      "Questo servizio usa un proprio certificato. Su un altro computer, copia prima lì il " +
+      "file del certificato e cambia il percorso nell’esempio.",
   },
 };

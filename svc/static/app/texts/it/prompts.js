@@ -27,7 +27,11 @@ export const texts = {
     importAction: "Importa da un file",
     exportAction: "Esporta in un file",
     imported: (n) => count(n, { one: "# prompt importato.", other: "# prompt importati." }),
-    skipped: (n) => count(n, { one: "# prompt ignorato, perché ne hai già uno con questo nome.", other: "# prompt ignorati, perché ne hai già con questi nomi." }),
+    skipped: (n) =>
+      count(n, {
+        one: "# prompt ignorato, perché ne hai già uno con questo nome.",
+        other: "# prompt ignorati, perché ne hai già con questi nomi.",
+      }),
     tooLarge: "Il file supera i 10 MB. Scegline uno più piccolo.",
     notJson: "Il file non è JSON. Scegli un file di prompt esportato.",
     noPrompts: "Il file non contiene prompt. Scegli un file di prompt esportato.",

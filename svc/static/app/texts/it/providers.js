@@ -38,7 +38,8 @@ export const texts = {
     formats: { chat: "Chat completions", responses: "Responses", messages: "Messages" },
     answers: (formats) => `Risponde a ${formats.join(", ")}.`,
     apiKey: "Chiave API",
-    apiKeyHint: "Lascia vuoto se il server non la richiede. La chiave viene salvata cifrata e non è più visibile.",
+    apiKeyHint:
+      "Lascia vuoto se il server non la richiede. La chiave viene salvata cifrata e non è più visibile.",
     keyStays: (hint) => `Lascia vuoto per mantenere la chiave salvata (${hint}).`,
     keyDropped: "L’URL è cambiato. Senza una nuova chiave, quella salvata verrà eliminata.",
     keyEnding: (hint) => `chiave ${hint}`,
@@ -47,7 +48,8 @@ export const texts = {
     withoutKey: "Rimuovi la chiave salvata",
     models: "Modelli",
     modelsHint:
-      "Un modello per riga. Lascia vuoto per tutti i modelli. Aggiungi “image”, “speech” o “transcription” dopo un modello di quel tipo.",
+      "Un modello per riga. Lascia vuoto per tutti i modelli. Aggiungi “image”, “speech” o " +
+      "“transcription” dopo un modello di quel tipo.",
     allModels: "tutti i modelli",
     narrowed: (n) => count(n, "modello", "modelli"),
     test: "Prova",
@@ -58,7 +60,8 @@ export const texts = {
     edit: "Modifica",
     editTitle: (name) => `Modifica ${name}`,
     deleteTitle: "Eliminare questo provider?",
-    deleteText: (name) => `I modelli di “${name}” e la chiave salvata verranno eliminati. L’operazione non può essere annullata.`,
+    deleteText: (name) =>
+      `I modelli di “${name}” e la chiave salvata verranno eliminati. L’operazione non può essere annullata.`,
     deleted: (name) => `${name} è stato eliminato`,
   },
 };

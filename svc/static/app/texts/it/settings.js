@@ -7,7 +7,8 @@ export const texts = {
     since: "Iscrizione",
     unverified: "La tua email non è verificata. Controlla la posta in arrivo o invia di nuovo il link.",
     noMail:
-      "La tua email non è verificata e questo servizio non può inviare email. Chiedi al gestore un link per reimpostare la password.",
+      "La tua email non è verificata e questo servizio non può inviare email. Chiedi al " +
+      "gestore un link per reimpostare la password.",
     sendMail: "Invia di nuovo il link",
     chat: "Chat",
     defaultModel: "Modello predefinito",
@@ -19,11 +20,11 @@ export const texts = {
     titles: "Titoli delle nuove chat",
     titlesHint: "Li scrive il modello della chat, al suo prezzo. Altrimenti il titolo sono le prime parole.",
     titleChoices: { free: "Con modelli gratuiti", always: "Con tutti i modelli", never: "Le prime parole" },
-    memoryHint: "Le chat possono usare passaggi delle tue conversazioni precedenti. La risposta mostra quali.",
+    memoryHint:
+      "Le chat possono usare passaggi delle tue conversazioni precedenti. La risposta mostra quali.",
     instructions: "Istruzioni personalizzate",
     saveInstructions: "Salva istruzioni",
-    instructionsHint:
-      "Inviate con ogni chat: cosa i modelli devono sapere di te e come devono rispondere.",
+    instructionsHint: "Inviate con ogni chat: cosa i modelli devono sapere di te e come devono rispondere.",
     look: "Aspetto",
     languageHint: "Per questa app e per le email.",
     verificationSent: "Un link di verifica è in arrivo alla tua email.",
@@ -47,10 +48,13 @@ export const texts = {
     unlinkTitle: "Scollegare questo metodo di accesso?",
     unlinkText: (provider) => `Potrai collegare di nuovo ${provider} in seguito.`,
     data: "I tuoi dati",
-    exportText: "Scarica un archivio di tutti i tuoi dati: conversazioni, artefatti, esecuzioni, progetti e movimenti.",
+    exportText:
+      "Scarica un archivio di tutti i tuoi dati: conversazioni, artefatti, esecuzioni, progetti e movimenti.",
     retention: {
-      conversations_days: (n) => `Le chat vengono eliminate ${count(n, "giorno", "giorni")} dopo l’ultimo messaggio.`,
-      runs_days: (n) => `Le esecuzioni degli agenti vengono eliminate ${count(n, "giorno", "giorni")} dopo la fine.`,
+      conversations_days: (n) =>
+        `Le chat vengono eliminate ${count(n, "giorno", "giorni")} dopo l’ultimo messaggio.`,
+      runs_days: (n) =>
+        `Le esecuzioni degli agenti vengono eliminate ${count(n, "giorno", "giorni")} dopo la fine.`,
       files_days: (n) => `I file vengono eliminati ${count(n, "giorno", "giorni")} dopo l’ultima modifica.`,
     },
     exportAction: "Esporta dati",
@@ -63,7 +67,9 @@ export const texts = {
     endAction: "Elimina account",
     endTitle: "Eliminare il tuo account?",
     endWhat:
-      "Le tue chiavi smettono di funzionare, gli agenti in esecuzione si fermano e conversazioni, artefatti, progetti e provider vengono eliminati. Il saldo va perso. I movimenti restano senza il tuo nome. L’operazione non può essere annullata.",
+      "Le tue chiavi smettono di funzionare, gli agenti in esecuzione si fermano e " +
+      "conversazioni, artefatti, progetti e provider vengono eliminati. Il saldo va perso. I " +
+      "movimenti restano senza il tuo nome. L’operazione non può essere annullata.",
     endConfirm: (email) => `Digita ${email} per confermare`,
     endDiffers: "Questa non è l’email di questo account.",
   },

@@ -5,11 +5,14 @@ import { texts as first } from "./first.js";
 const share = {
   dialog: "Condividi conversazione",
   about:
-    "Chiunque abbia il link può leggere una copia della conversazione così com’è ora. I messaggi successivi non vengono aggiunti.",
+    "Chiunque abbia il link può leggere una copia della conversazione così com’è ora. I " +
+    "messaggi successivi non vengono aggiunti.",
   has:
-    "La copia contiene il titolo, le domande con il testo dei file allegati e le risposte con le loro immagini.",
+    "La copia contiene il titolo, le domande con il testo dei file allegati e le risposte con " +
+    "le loro immagini.",
   hasNot:
-    "Non contiene il tuo nome, le tue istruzioni, i passaggi ricordati, il ragionamento, le azioni degli strumenti o le immagini che hai allegato.",
+    "Non contiene il tuo nome, le tue istruzioni, i passaggi ricordati, il ragionamento, le " +
+    "azioni degli strumenti o le immagini che hai allegato.",
   ends: "Il link funziona per",
   days: (n) => (n ? count(n, "giorno", "giorni") : "Senza limite di tempo"),
   create: "Crea link",
@@ -18,7 +21,8 @@ const share = {
   once: "Copia il link ora. Non verrà più mostrato.",
   list: "Gestisci link condivisi",
   intro:
-    "Ogni link mostra una copia di una conversazione a chiunque lo abbia. I link stessi non vengono salvati, quindi non si possono mostrare di nuovo.",
+    "Ogni link mostra una copia di una conversazione a chiunque lo abbia. I link stessi non " +
+    "vengono salvati, quindi non si possono mostrare di nuovo.",
   none: "Non hai condiviso nessuna conversazione.",
   sharedOn: (day) => `Condivisa il ${day}`,
   endsOn: (day) => `scade il ${day}`,

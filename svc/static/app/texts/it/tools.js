@@ -52,7 +52,10 @@ export const toolTexts = {
     page: (n) => `pagina ${number(n)}`,
     lines: (from, to) => (from === to ? `riga ${from}` : `righe ${from}–${to}`),
     unverified: (n) =>
-      count(n, { one: "Una citazione non è parola per parola nel passaggio citato. Controllala nel file:", other: "# citazioni non sono parola per parola nei passaggi citati. Controllale nei file:" }),
+      count(n, {
+        one: "Una citazione non è parola per parola nel passaggio citato. Controllala nel file:",
+        other: "# citazioni non sono parola per parola nei passaggi citati. Controllale nei file:",
+      }),
     pageHead: (n) => `Pagina ${number(n)}`,
     earlier: "Mostra il testo precedente",
     later: "Mostra il testo successivo",
@@ -73,7 +76,11 @@ export const toolTexts = {
     deny: "Rifiuta",
     decided: { once: "Consentito una volta", always: "Sempre consentito in questa chat", deny: "Rifiutato" },
     change: "Modifica",
-    left: (n) => count(n, { one: "Decidi su un’altra chiamata (#) per continuare.", other: "Decidi su altre # chiamate per continuare." }),
+    left: (n) =>
+      count(n, {
+        one: "Decidi su un’altra chiamata (#) per continuare.",
+        other: "Decidi su altre # chiamate per continuare.",
+      }),
     named: (action, tool) => `${action}: ${tool}`,
   },
   choice: {
@@ -111,15 +118,19 @@ export const toolTexts = {
     askHead: "Chiedi prima di ogni chiamata",
     waiting: "non usato finché non lo accetti",
     left: "non usato",
-    changed: (n) => count(n, { one: "# strumento è nuovo o modificato.", other: "# strumenti sono nuovi o modificati." }),
+    changed: (n) =>
+      count(n, { one: "# strumento è nuovo o modificato.", other: "# strumenti sono nuovi o modificati." }),
     changedText: "Una descrizione modificata può influenzare un modello. Leggila prima di accettarla.",
     before: "Accettata in precedenza",
     now: "Ora",
     accept: "Accetta tutti gli strumenti",
     accepted: "Gli strumenti sono accettati",
-    keyDropped: "L’URL è cambiato. La chiave salvata verrà eliminata e dovrai accettare di nuovo gli strumenti.",
+    keyDropped:
+      "L’URL è cambiato. La chiave salvata verrà eliminata e dovrai accettare di nuovo gli strumenti.",
     deleteTitle: "Eliminare questo server di strumenti?",
-    deleteText: (name) => `Gli strumenti di “${name}” e la chiave salvata verranno eliminati. L’operazione non può essere annullata.`,
+    deleteText: (name) =>
+      `Gli strumenti di “${name}” e la chiave salvata verranno eliminati. L’operazione non ` +
+      "può essere annullata.",
   },
 };
 
@@ -169,6 +180,8 @@ export const agentTexts = {
   tokens: (n) => count(n, "token", "token"),
   artifacts: "Artefatti",
   elsewhere: "Questa esecuzione è aperta in un’altra finestra. Questa pagina ne mostra solo lo stato.",
-  lost: "La connessione a questa esecuzione si è interrotta, e questo la ferma. Il suo stato è nell’elenco delle esecuzioni.",
+  lost:
+    "La connessione a questa esecuzione si è interrotta, e questo la ferma. Il suo stato è " +
+    "nell’elenco delle esecuzioni.",
   back: "Tutte le esecuzioni",
 };

@@ -3,7 +3,8 @@ import { count, number } from "../locale.js";
 
 export const importTexts = {
   intro:
-    "Importa chat da ChatGPT, Claude, Open WebUI, LibreChat o da un’esportazione di questo servizio. Scegli il file ZIP o JSON dell’esportazione, di 200 MB al massimo.",
+    "Importa chat da ChatGPT, Claude, Open WebUI, LibreChat o da un’esportazione di questo " +
+    "servizio. Scegli il file ZIP o JSON dell’esportazione, di 200 MB al massimo.",
   action: "Scegli un file",
   sending: (size) => `Caricamento, ${size} finora…`,
   reading: (n) => `Importazione, ${count(n, "conversazione", "conversazioni")} finora…`,
@@ -16,14 +17,16 @@ export const importTexts = {
     svc: "questo servizio",
   },
   counts: ({ imported, skipped, failed }) =>
-    `${count(imported, "conversazione importata", "conversazioni importate")}, ${skipped} ignorate, ${failed} non riuscite.`,
+    `${count(imported, "conversazione importata", "conversazioni importate")}, ${skipped} ` +
+    `ignorate, ${failed} non riuscite.`,
   details: "Mostra ogni conversazione",
   statuses: { imported: "Importata", skipped: "Ignorata", failed: "Non riuscita" },
   more: (n) => `E altre ${number(n)}.`,
   undo: "Annulla importazione",
   undoTitle: "Annullare questa importazione?",
   undoText:
-    "Tutto ciò che è stato importato verrà eliminato, anche ciò che hai scritto da allora in queste conversazioni. Puoi importare di nuovo il file.",
+    "Tutto ciò che è stato importato verrà eliminato, anche ciò che hai scritto da allora in " +
+    "queste conversazioni. Puoi importare di nuovo il file.",
   undone: "L’importazione è stata annullata.",
 };
 
@@ -47,7 +50,8 @@ export const temporaryTexts = {
 
 export const projectsTexts = {
   intro:
-    "Un progetto raccoglie conversazioni, esecuzioni e artefatti, e aggiunge le sue istruzioni a ogni chat e a ogni esecuzione di agenti.",
+    "Un progetto raccoglie conversazioni, esecuzioni e artefatti, e aggiunge le sue " +
+    "istruzioni a ogni chat e a ogni esecuzione di agenti.",
   none: "Ancora nessun progetto",
   noneText: "Un progetto raccoglie conversazioni, esecuzioni e artefatti con istruzioni comuni.",
   create: "Nuovo progetto",
@@ -65,7 +69,9 @@ export const projectsTexts = {
   files: {
     title: "File",
     none: "Ancora nessun file",
-    noneText: "Trascina qui i documenti. Le chat e le esecuzioni di questo progetto possono cercarvi, leggerli e citarli.",
+    noneText:
+      "Trascina qui i documenti. Le chat e le esecuzioni di questo progetto possono " +
+      "cercarvi, leggerli e citarli.",
     dropHere: "Trascina i file per aggiungerli a questo progetto",
     add: "Aggiungi file",
     choose: "Aggiungi un artefatto",
@@ -87,7 +93,8 @@ export const projectsTexts = {
   nothingFiled: "Ancora niente qui.",
   deleteTitle: "Eliminare questo progetto?",
   deleteText: (name) =>
-    `“${name}” e le sue istruzioni verranno eliminati. Le conversazioni, le esecuzioni e gli artefatti restano.`,
+    `“${name}” e le sue istruzioni verranno eliminati. Le conversazioni, le esecuzioni e gli ` +
+    "artefatti restano.",
   deleted: (name) => `“${name}” è stato eliminato`,
 };
 
@@ -111,7 +118,8 @@ export const mediaTexts = {
   capChoice: (minutes, words) => `${minutes} min, circa ${words} parole`,
   speak: "Pronuncia",
   speaking: "Generazione della voce…",
-  truncated: (minutes) => `L’audio è stato tagliato dopo ${minutes}. Scegli una durata massima maggiore per ascoltare tutto.`,
+  truncated: (minutes) =>
+    `L’audio è stato tagliato dopo ${minutes}. Scegli una durata massima maggiore per ascoltare tutto.`,
   spoken: (length) => `${length} di parlato`,
   keep: "Salva come artefatto",
   kept: "Salvato",

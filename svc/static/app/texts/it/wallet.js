@@ -14,7 +14,9 @@ export const texts = {
     nothingHeld: "Nulla di riservato",
     allowance: (left, whole, day) => `Restano ${left} di ${whole}, si rinnova il ${day}`,
     tierHints: {
-      free: `${rates.free} chat al minuto. Ricarica almeno ${limits.least_dollars} USD per averne ${rates.pro}.`,
+      free:
+        `${rates.free} chat al minuto. Ricarica almeno ${limits.least_dollars} USD per averne ` +
+        `${rates.pro}.`,
       pro: `${rates.pro} chat al minuto e assistenza`,
     },
     addFunds: "Ricarica saldo",
@@ -50,7 +52,8 @@ export const texts = {
       tokens: (model, input, output) =>
         `${model}: ${number(input)} token di input e ${number(output)} di output`,
       cachedTokens: (model, input, cached, output) =>
-        `${model}: ${number(input)} token di input (${number(cached)} dalla cache) e ${number(output)} di output`,
+        `${model}: ${number(input)} token di input (${number(cached)} dalla cache) e ` +
+        `${number(output)} di output`,
       images: (model, n) => `${model}: ${count(n, "immagine", "immagini")}`,
       searches: (model, n) => `${model}: ${count(n, "ricerca", "ricerche")}`,
       speech: (model, n, seconds) => `${model}: ${count(n, "token audio", "token audio")} (${seconds} s)`,

@@ -6,8 +6,7 @@ const compare = {
   /** The title of the choice: for the next question, or for one that has an answer. */
   next: "モデルを比較",
   again: "別のモデルで回答",
-  hint: (most) =>
-    `最大 ${count(most, "件のモデル")}を選べます。順番に回答し、選んだ回答から会話が続きます。`,
+  hint: (most) => `最大 ${count(most, "件のモデル")}を選べます。順番に回答し、選んだ回答から会話が続きます。`,
   hintNext: "送信前に、全モデルの推定コストがメッセージ欄に表示されます。",
   search: "モデルを検索",
   none: "一致するモデルがありません。",

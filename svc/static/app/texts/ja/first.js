@@ -50,6 +50,7 @@ export const texts = {
     copyCode: "コードをコピー",
     cannotCopy: "ブラウザがコピーをブロックしました。テキストを選択して手動でコピーしてください。",
     download: "ダウンロード",
+    preview: "プレビュー",
     toWallet: "ウォレットを開く",
     addFunds: "残高を追加",
     noFunds: "残高が不足しています。",
@@ -142,14 +143,11 @@ export const texts = {
       assistant: ["What is 12 * (3 + 4)?", "What can you do?", "What date is it in 100 days?"],
       echo: ["この文を繰り返してください。"],
       script: ["say Hello!"],
-      other: [
-        "ヨットが風上に進む仕組みを説明して",
-        "リスボンでの週末の計画を立てて",
-        "秋の俳句を詠んで",
-      ],
+      other: ["ヨットが風上に進む仕組みを説明して", "リスボンでの週末の計画を立てて", "秋の俳句を詠んで"],
     },
     connectTitle: "言語モデルを接続",
-    connectText: "内蔵モデルは試用のためのものです。本格的な回答を得るには、モデルサーバーを接続してください。",
+    connectText:
+      "内蔵モデルは試用のためのものです。本格的な回答を得るには、モデルサーバーを接続してください。",
     message: "メッセージ",
     messages: "メッセージ",
     placeholder: "質問してみましょう",
@@ -178,7 +176,8 @@ export const texts = {
       `「${name}」は長すぎます。1 件のメッセージのファイルは合計 ${most} 文字までです。`,
     fileTooLarge: (name) => `「${name}」はこのサービスには大きすぎます。一部だけを添付してください。`,
     fileCut: (name, n) => `「${name}」は長すぎるため、最初の ${n} 文字だけを添付しました。`,
-    noPdf: "このサービスは PDF を読み込めません。運営者に拡張機能「documents」のインストールを依頼してください。",
+    noPdf:
+      "このサービスは PDF を読み込めません。運営者に拡張機能「documents」のインストールを依頼してください。",
     emptyFile: (name) => `「${name}」は空です。`,
     ofFile: (name, text) => `「${name}」：${text}`,
     longPaste: "長いテキストが貼り付けられました。",
@@ -215,8 +214,6 @@ export const texts = {
     cached: (percent, saved) => `入力の ${percent}% をキャッシュ${saved ? `、${saved} 節約` : ""}`,
     more: "もっと見る",
     less: "表示を減らす",
-    omitted: (n) =>
-      `この会話はモデルには長すぎます。最初の ${number(n)} 件のメッセージは渡されませんでした。`,
     cutShort: "回答が長さの上限に達しました。",
     unverified: "ファイルにありません",
     emptyAnswer: "この回答は空です。",
@@ -229,7 +226,8 @@ export const texts = {
     older: "以前のメッセージを表示",
     loadingOlder: "以前のメッセージを読み込み中…",
     gone: "会話が見つかりません。削除された可能性があります。",
-    noPictures: "このモデルは画像に対応していない可能性があります。別のモデルを選ぶか、画像なしで送信してください。",
+    noPictures:
+      "このモデルは画像に対応していない可能性があります。別のモデルを選ぶか、画像なしで送信してください。",
     endings: {
       stopped: "この回答は停止されました。",
       interrupted: "サービスが停止したため、この回答は中断されました。",
@@ -273,14 +271,6 @@ export const texts = {
     finishing: "最後の言葉を書き込んでいます",
     cancel: "Esc キーで音声入力を破棄",
     done: "音声入力の内容をメッセージに入れました。",
-    /** By the names of the browser's errors. */
-    problems: {
-      NotAllowedError:
-        "ブラウザがマイクを許可していません。このサイトの設定で許可してから、もう一度お試しください。",
-      NotFoundError: "マイクが見つかりません。接続してから、もう一度お試しください。",
-      NotReadableError: "別のプログラムがマイクを使用しています。そのプログラムを閉じてから、もう一度お試しください。",
-      SecurityError: "ブラウザは HTTPS でのみマイクを許可します。https:// のアドレスでこのページを開いてください。",
-    },
   },
   models: {
     label: (name) => `モデル：${name}`,

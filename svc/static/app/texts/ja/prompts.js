@@ -1,5 +1,5 @@
 // Japanese texts of saved prompts.
-import { count } from "../locale.js";
+import { number } from "../locale.js";
 import { texts as first } from "./first.js";
 
 export const texts = {

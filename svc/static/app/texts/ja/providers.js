@@ -1,4 +1,4 @@
-import { count } from "../locale.js";
+import { count, number } from "../locale.js";
 import { texts as first } from "./first.js";
 
 export const texts = {
@@ -38,7 +38,8 @@ export const texts = {
     formats: { chat: "Chat completions", responses: "Responses", messages: "Messages" },
     answers: (formats) => `${formats.join("、")} に対応しています。`,
     apiKey: "API キー",
-    apiKeyHint: "サーバーに不要な場合は空欄にしてください。キーは暗号化して保存され、再び表示されることはありません。",
+    apiKeyHint:
+      "サーバーに不要な場合は空欄にしてください。キーは暗号化して保存され、再び表示されることはありません。",
     keyStays: (hint) => `空欄にすると、保存済みのキー（${hint}）を維持します。`,
     keyDropped: "URL が変更されました。新しいキーを入力しないと、保存済みのキーは削除されます。",
     keyEnding: (hint) => `キー ${hint}`,

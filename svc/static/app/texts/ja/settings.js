@@ -1,4 +1,4 @@
-import { count } from "../locale.js";
+import { number } from "../locale.js";
 import { texts as first } from "./first.js";
 
 export const texts = {
@@ -47,7 +47,8 @@ export const texts = {
     unlinkTitle: "このログイン方法の連携を解除しますか？",
     unlinkText: (provider) => `${provider} は後でもう一度連携できます。`,
     data: "データ",
-    exportText: "会話、アーティファクト、実行、プロジェクト、明細など、すべてのデータをアーカイブとしてダウンロードします。",
+    exportText:
+      "会話、アーティファクト、実行、プロジェクト、明細など、すべてのデータをアーカイブとしてダウンロードします。",
     retention: {
       conversations_days: (n) => `チャットは最後のメッセージから ${number(n)} 日後に削除されます。`,
       runs_days: (n) => `エージェントの実行は終了から ${number(n)} 日後に削除されます。`,
@@ -56,7 +57,8 @@ export const texts = {
     exportAction: "データをエクスポート",
     tools: "ツール",
     toolsText: "MCP サーバーを接続すると、チャットとエージェントがそのツールを使えます。",
-    importText: "ChatGPT、Claude、Open WebUI、LibreChat、または同じ種類の別のサーバーからチャットをインポートします。",
+    importText:
+      "ChatGPT、Claude、Open WebUI、LibreChat、または同じ種類の別のサーバーからチャットをインポートします。",
     exporting: (size) => `現在 ${size}…`,
     end: "アカウントを削除",
     endText: "会話、アーティファクト、キー、プロバイダーを完全に削除します。",

@@ -1,9 +1,10 @@
 // Japanese texts of views that are loaded when first shown.
-import { count, number } from "../locale.js";
+import { number } from "../locale.js";
 
 export const importTexts = {
   intro:
-    "ChatGPT、Claude、Open WebUI、LibreChat、またはこのサービスのエクスポートからチャットをインポートします。エクスポートの ZIP または JSON ファイル（最大 200 MB）を選んでください。",
+    "ChatGPT、Claude、Open WebUI、LibreChat、またはこのサービスのエクスポートからチャットをインポートします。" +
+    "エクスポートの ZIP または JSON ファイル（最大 200 MB）を選んでください。",
   action: "ファイルを選択",
   sending: (size) => `アップロード中、現在 ${size}…`,
   reading: (n) => `インポート中、現在 ${number(n)} 件の会話…`,
@@ -65,7 +66,8 @@ export const projectsTexts = {
   files: {
     title: "ファイル",
     none: "ファイルはまだありません",
-    noneText: "ここに文書をドロップしてください。このプロジェクトのチャットと実行が検索、閲覧、引用できます。",
+    noneText:
+      "ここに文書をドロップしてください。このプロジェクトのチャットと実行が検索、閲覧、引用できます。",
     dropHere: "ファイルをドロップしてこのプロジェクトに追加",
     add: "ファイルを追加",
     choose: "アーティファクトを追加",
@@ -86,8 +88,7 @@ export const projectsTexts = {
   runs: "エージェントの実行",
   nothingFiled: "まだ何もありません。",
   deleteTitle: "このプロジェクトを削除しますか？",
-  deleteText: (name) =>
-    `「${name}」とその指示は削除されます。会話、実行、アーティファクトは残ります。`,
+  deleteText: (name) => `「${name}」とその指示は削除されます。会話、実行、アーティファクトは残ります。`,
   deleted: (name) => `「${name}」を削除しました`,
 };
 

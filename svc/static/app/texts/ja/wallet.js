@@ -1,5 +1,5 @@
 import { limits } from "../../limits.js";
-import { count, number } from "../locale.js";
+import { number } from "../locale.js";
 import { texts as first } from "./first.js";
 
 const rates = limits.chats_per_minute;
@@ -27,8 +27,7 @@ export const texts = {
     session: "ウェブアプリ",
     deletedKey: "削除済みのキー",
     others: "その他",
-    chartLabel: (n) =>
-      `過去 ${n} 日間の 1 日ごとの使用額。左右の矢印キーで日を選べます。`,
+    chartLabel: (n) => `過去 ${n} 日間の 1 日ごとの使用額。左右の矢印キーで日を選べます。`,
     most: (amount) => `最大の日：${amount}`,
     noSpend: "この期間の使用はありません。",
     onlyFree: "この期間は無料モデルだけを使用しました。",
@@ -47,8 +46,7 @@ export const texts = {
       funds: () => "残高の追加",
       testFunds: () => "残高の追加（テスト用）",
       allowance: (month) => `割り当て ${month}`,
-      tokens: (model, input, output) =>
-        `${model}：入力 ${number(input)}、出力 ${number(output)} トークン`,
+      tokens: (model, input, output) => `${model}：入力 ${number(input)}、出力 ${number(output)} トークン`,
       cachedTokens: (model, input, cached, output) =>
         `${model}：入力 ${number(input)}（キャッシュ ${number(cached)}）、出力 ${number(output)} トークン`,
       images: (model, n) => `${model}：画像 ${number(n)} 枚`,

@@ -7,7 +7,8 @@ const compare = {
   next: "Comparar modelos",
   again: "Responder com outros modelos",
   hint: (most) =>
-    `Escolha até ${count(most, "modelo", "modelos")}. Eles respondem um após o outro, e a conversa continua com a resposta que você escolher.`,
+    `Escolha até ${count(most, "modelo", "modelos")}. Eles respondem um após o outro, e a ` +
+    "conversa continua com a resposta que você escolher.",
   hintNext: "O custo estimado de todos aparece na caixa de mensagem antes do envio.",
   search: "Buscar modelos",
   none: "Nenhum modelo encontrado.",

@@ -36,6 +36,7 @@ export const errors = {
   already_active: "Já existe um item ativo. Feche-o ou pare-o primeiro.",
   already_verified: "Este e-mail já está verificado.",
   already_decided: "Nenhuma chamada desta conversa aguarda uma decisão.",
+  nothing_to_summarize: "Não há nada para resumir.",
   already_ended: "Já terminou.",
   already_started: "Esta solicitação já iniciou uma execução de agente.",
   booking_mismatch: "Este lançamento começou com outro valor. Tente novamente.",

@@ -50,6 +50,7 @@ export const texts = {
     copyCode: "Copiar código",
     cannotCopy: "Seu navegador bloqueou a cópia. Selecione o texto e copie manualmente.",
     download: "Baixar",
+    preview: "Prévia",
     toWallet: "Ir para o saldo",
     addFunds: "Adicionar saldo",
     noFunds: "Seu saldo é insuficiente para isso.",
@@ -149,7 +150,9 @@ export const texts = {
       ],
     },
     connectTitle: "Conecte um modelo de linguagem",
-    connectText: "Os modelos integrados servem para testar. Conecte um servidor de modelos para receber respostas de verdade.",
+    connectText:
+      "Os modelos integrados servem para testar. Conecte um servidor de modelos para receber " +
+      "respostas de verdade.",
     message: "Mensagem",
     messages: "Mensagens",
     placeholder: "Pergunte alguma coisa",
@@ -211,17 +214,17 @@ export const texts = {
     cannotRead: "Não é possível reproduzir este áudio.",
     tokens: (n) => count(n, "token", "tokens"),
     tokensInOut: (input, output, cached) =>
-      `${number(input)} de entrada${cached ? ` (${number(cached)} em cache)` : ""}, ${number(output)} de saída`,
+      `${number(input)} de entrada${cached ? ` (${number(cached)} em cache)` : ""}, ` +
+      `${number(output)} de saída`,
     cached: (percent, saved) => `${percent}% da entrada em cache${saved ? `, ${saved} economizados` : ""}`,
     more: "Mostrar mais",
     less: "Mostrar menos",
-    omitted: (n) =>
-      "Esta conversa é longa demais para o modelo. " + count(n, { one: "Ele não recebeu a primeira mensagem.", other: "Ele não recebeu as primeiras # mensagens." }),
     cutShort: "A resposta atingiu o limite de tamanho.",
     unverified: "não está no arquivo",
     emptyAnswer: "Esta resposta está vazia.",
     filtered: "O provedor filtrou o restante desta resposta.",
-    recalled: (n) => count(n, { one: "# trecho de chats anteriores usado", other: "# trechos de chats anteriores usados" }),
+    recalled: (n) =>
+      count(n, { one: "# trecho de chats anteriores usado", other: "# trechos de chats anteriores usados" }),
     recalledFrom: "de um chat anterior",
     toEnd: "Ir para o fim",
     details: "Detalhes",
@@ -229,7 +232,8 @@ export const texts = {
     older: "Mostrar mensagens anteriores",
     loadingOlder: "Carregando mensagens anteriores…",
     gone: "Conversa não encontrada. Ela pode ter sido excluída.",
-    noPictures: "Este modelo talvez não aceite imagens. Escolha outro modelo ou envie a mensagem sem imagens.",
+    noPictures:
+      "Este modelo talvez não aceite imagens. Escolha outro modelo ou envie a mensagem sem imagens.",
     endings: {
       stopped: "Esta resposta foi interrompida por você.",
       interrupted: "Esta resposta foi interrompida porque o serviço parou.",
@@ -260,10 +264,12 @@ export const texts = {
   estimate: {
     cost: (usual, most) => `Custo estimado: cerca de ${usual}, no máximo ${most}`,
     explained: (limit) =>
-      `Sua mensagem, as mensagens anteriores e uma resposta de tamanho comum. No máximo: uma resposta de ${number(limit)} tokens.`,
+      "Sua mensagem, as mensagens anteriores e uma resposta de tamanho comum. No máximo: uma " +
+      `resposta de ${number(limit)} tokens.`,
     noFunds: (amount) => `Seu saldo de ${amount} é insuficiente para esta mensagem.`,
     tooLong: (limit) =>
-      `Isso é mais do que o modelo consegue ler: cerca de ${number(limit)} tokens. Reduza o texto ou escolha outro modelo.`,
+      `Isso é mais do que o modelo consegue ler: cerca de ${number(limit)} tokens. Reduza o ` +
+      "texto ou escolha outro modelo.",
   },
   dictation: {
     start: "Ditar",
@@ -273,14 +279,6 @@ export const texts = {
     finishing: "Escrevendo as últimas palavras",
     cancel: "Pressione Esc para descartar o ditado",
     done: "O texto ditado está na mensagem.",
-    /** By the names of the browser's errors. */
-    problems: {
-      NotAllowedError:
-        "O navegador não permite o microfone. Permita-o nas configurações deste site e tente novamente.",
-      NotFoundError: "Nenhum microfone foi encontrado. Conecte um e tente novamente.",
-      NotReadableError: "Outro programa está usando o microfone. Feche-o e tente novamente.",
-      SecurityError: "Os navegadores só permitem o microfone por HTTPS. Abra esta página no endereço https://.",
-    },
   },
   models: {
     label: (name) => `Modelo: ${name}`,

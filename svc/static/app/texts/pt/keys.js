@@ -4,7 +4,8 @@ export const texts = {
   ...first,
   keys: {
     intro:
-      "Para Codex, Claude Code, scripts e qualquer ferramenta compatível com OpenAI ou Anthropic. Uma chave tem o mesmo acesso que você e vale até ser excluída.",
+      "Para Codex, Claude Code, scripts e qualquer ferramenta compatível com OpenAI ou " +
+      "Anthropic. Uma chave tem o mesmo acesso que você e vale até ser excluída.",
     none: "Nenhuma chave ainda",
     noneText: "Crie uma chave para cada programa, para poder excluí-las separadamente.",
     create: "Nova chave",
@@ -19,7 +20,8 @@ export const texts = {
     editNamed: (name) => `Editar a chave ${name}`,
     deleteNamed: (name) => `Excluir a chave ${name}`,
     deleteTitle: "Excluir esta chave?",
-    deleteText: (name) => `Os programas que usam “${name}” param de funcionar imediatamente. Esta ação não pode ser desfeita.`,
+    deleteText: (name) =>
+      `Os programas que usam “${name}” param de funcionar imediatamente. Esta ação não pode ser desfeita.`,
     deleted: (name) => `A chave “${name}” foi excluída`,
     madeTitle: "Sua nova chave",
     once: "Copie-a agora. Você não poderá vê-la novamente.",
@@ -38,6 +40,7 @@ export const texts = {
       curl: "curl",
     },
     certificate:
-      "Este serviço usa o próprio certificado. Em outro computador, copie primeiro o arquivo do certificado para lá e altere o caminho no exemplo.",
+      "Este serviço usa o próprio certificado. Em outro computador, copie primeiro o arquivo " +
+      "do certificado para lá e altere o caminho no exemplo.",
   },
 };

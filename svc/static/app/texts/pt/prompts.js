@@ -7,7 +7,9 @@ export const texts = {
   prompts: {
     intro: "Digite / no início de uma mensagem para usar um.",
     none: "Nenhum prompt ainda",
-    noneText: "Salve textos que você envia com frequência. Escreva {{nome}} para um valor que será pedido a cada vez.",
+    noneText:
+      "Salve textos que você envia com frequência. Escreva {{nome}} para um valor que será " +
+      "pedido a cada vez.",
     create: "Novo prompt",
     edit: "Editar",
     editTitle: (name) => `Editar “${name}”`,
@@ -27,7 +29,11 @@ export const texts = {
     importAction: "Importar de um arquivo",
     exportAction: "Exportar para um arquivo",
     imported: (n) => count(n, { one: "# prompt importado.", other: "# prompts importados." }),
-    skipped: (n) => count(n, { one: "# prompt ignorado, porque você já tem um com esse nome.", other: "# prompts ignorados, porque você já tem outros com esses nomes." }),
+    skipped: (n) =>
+      count(n, {
+        one: "# prompt ignorado, porque você já tem um com esse nome.",
+        other: "# prompts ignorados, porque você já tem outros com esses nomes.",
+      }),
     tooLarge: "O arquivo tem mais de 10 MB. Escolha um menor.",
     notJson: "O arquivo não é JSON. Escolha um arquivo de prompts exportado.",
     noPrompts: "O arquivo não tem prompts. Escolha um arquivo de prompts exportado.",

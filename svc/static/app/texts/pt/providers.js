@@ -5,7 +5,9 @@ export const texts = {
   ...first,
   providers: {
     ...first.providers,
-    intro: "Conecte seus próprios servidores de modelos com suas próprias chaves de API. O uso deles aqui é grátis.",
+    intro:
+      "Conecte seus próprios servidores de modelos com suas próprias chaves de API. O uso " +
+      "deles aqui é grátis.",
     none: "Nenhum provedor ainda",
     noneText: "Conecte qualquer servidor compatível com OpenAI: de um fornecedor ou da sua própria máquina.",
     notAllowed: "O operador deste serviço não permite servidores de modelos e de ferramentas próprios.",
@@ -27,7 +29,8 @@ export const texts = {
     elsewhere: "Ele é executado em outro computador",
     checkAgain: "Verificar novamente",
     notFound: (program) => `Nenhum modelo do ${program} encontrado.`,
-    found: (program, n) => `Conectado ao ${program}: ${count(n, "modelo encontrado", "modelos encontrados")}.`,
+    found: (program, n) =>
+      `Conectado ao ${program}: ${count(n, "modelo encontrado", "modelos encontrados")}.`,
     added: (name) => `${name} foi adicionado`,
     name: "Nome",
     nameHint: "Letras minúsculas, dígitos, - e _. Os modelos se chamam nome/modelo.",
@@ -38,7 +41,8 @@ export const texts = {
     formats: { chat: "Chat completions", responses: "Responses", messages: "Messages" },
     answers: (formats) => `Responde a ${formats.join(", ")}.`,
     apiKey: "Chave de API",
-    apiKeyHint: "Deixe em branco se o servidor não precisar de uma. A chave é criptografada e nunca mais é exibida.",
+    apiKeyHint:
+      "Deixe em branco se o servidor não precisar de uma. A chave é criptografada e nunca mais é exibida.",
     keyStays: (hint) => `Deixe em branco para manter a chave salva (${hint}).`,
     keyDropped: "A URL mudou. Sem uma nova chave, a chave salva será excluída.",
     keyEnding: (hint) => `chave ${hint}`,
@@ -47,7 +51,8 @@ export const texts = {
     withoutKey: "Remover a chave salva",
     models: "Modelos",
     modelsHint:
-      "Um modelo por linha. Deixe em branco para usar todos. Adicione “image”, “speech” ou “transcription” depois de um modelo desse tipo.",
+      "Um modelo por linha. Deixe em branco para usar todos. Adicione “image”, “speech” ou " +
+      "“transcription” depois de um modelo desse tipo.",
     allModels: "todos os modelos",
     narrowed: (n) => count(n, "modelo", "modelos"),
     test: "Testar",
@@ -58,7 +63,8 @@ export const texts = {
     edit: "Editar",
     editTitle: (name) => `Editar ${name}`,
     deleteTitle: "Excluir este provedor?",
-    deleteText: (name) => `Os modelos de “${name}” e a chave salva serão excluídos. Esta ação não pode ser desfeita.`,
+    deleteText: (name) =>
+      `Os modelos de “${name}” e a chave salva serão excluídos. Esta ação não pode ser desfeita.`,
     deleted: (name) => `${name} foi excluído`,
   },
 };

@@ -7,7 +7,8 @@ export const texts = {
     since: "Membro desde",
     unverified: "Seu e-mail não está verificado. Confira sua caixa de entrada ou reenvie o link.",
     noMail:
-      "Seu e-mail não está verificado, e este serviço não pode enviar e-mails. Peça ao operador um link para redefinir sua senha.",
+      "Seu e-mail não está verificado, e este serviço não pode enviar e-mails. Peça ao " +
+      "operador um link para redefinir sua senha.",
     sendMail: "Reenviar link",
     chat: "Chat",
     defaultModel: "Modelo padrão",
@@ -17,8 +18,13 @@ export const texts = {
     sharesText: "Veja quais conversas você compartilha por link e desative links.",
     memoryText: "Veja o que os chats podem lembrar e faça com que esqueçam mensagens.",
     titles: "Títulos de novos chats",
-    titlesHint: "O modelo do chat os escreve, pelo preço dele. Caso contrário, as primeiras palavras viram o título.",
-    titleChoices: { free: "Por modelos gratuitos", always: "Por todos os modelos", never: "As primeiras palavras" },
+    titlesHint:
+      "O modelo do chat os escreve, pelo preço dele. Caso contrário, as primeiras palavras viram o título.",
+    titleChoices: {
+      free: "Por modelos gratuitos",
+      always: "Por todos os modelos",
+      never: "As primeiras palavras",
+    },
     memoryHint: "Os chats podem usar trechos das suas conversas anteriores. A resposta mostra quais.",
     instructions: "Instruções personalizadas",
     saveInstructions: "Salvar instruções",
@@ -47,7 +53,8 @@ export const texts = {
     unlinkTitle: "Desvincular este método de acesso?",
     unlinkText: (provider) => `Você poderá vincular ${provider} novamente mais tarde.`,
     data: "Seus dados",
-    exportText: "Baixe um arquivo com todos os seus dados: conversas, artefatos, execuções, projetos e extrato.",
+    exportText:
+      "Baixe um arquivo com todos os seus dados: conversas, artefatos, execuções, projetos e extrato.",
     retention: {
       conversations_days: (n) => `Os chats são excluídos ${count(n, "dia", "dias")} após a última mensagem.`,
       runs_days: (n) => `As execuções de agentes são excluídas ${count(n, "dia", "dias")} após o término.`,
@@ -63,7 +70,9 @@ export const texts = {
     endAction: "Excluir conta",
     endTitle: "Excluir sua conta?",
     endWhat:
-      "Suas chaves param de funcionar, os agentes em execução param, e suas conversas, artefatos, projetos e provedores são excluídos. O saldo é perdido. Os lançamentos do extrato permanecem sem o seu nome. Esta ação não pode ser desfeita.",
+      "Suas chaves param de funcionar, os agentes em execução param, e suas conversas, " +
+      "artefatos, projetos e provedores são excluídos. O saldo é perdido. Os lançamentos do " +
+      "extrato permanecem sem o seu nome. Esta ação não pode ser desfeita.",
     endConfirm: (email) => `Digite ${email} para confirmar`,
     endDiffers: "Este não é o e-mail desta conta.",
   },

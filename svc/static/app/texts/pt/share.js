@@ -5,11 +5,12 @@ import { texts as first } from "./first.js";
 const share = {
   dialog: "Compartilhar conversa",
   about:
-    "Qualquer pessoa com o link pode ler uma cópia da conversa como ela está agora. Mensagens posteriores não são incluídas.",
-  has:
-    "A cópia tem o título, as perguntas com o texto dos arquivos anexados e as respostas com as imagens.",
+    "Qualquer pessoa com o link pode ler uma cópia da conversa como ela está agora. " +
+    "Mensagens posteriores não são incluídas.",
+  has: "A cópia tem o título, as perguntas com o texto dos arquivos anexados e as respostas com as imagens.",
   hasNot:
-    "Ela não tem seu nome, suas instruções, trechos lembrados, raciocínio, o que as ferramentas fizeram nem imagens que você anexou.",
+    "Ela não tem seu nome, suas instruções, trechos lembrados, raciocínio, o que as " +
+    "ferramentas fizeram nem imagens que você anexou.",
   ends: "O link funciona por",
   days: (n) => (n ? count(n, "dia", "dias") : "Sem limite de tempo"),
   create: "Criar link",
@@ -18,7 +19,8 @@ const share = {
   once: "Copie o link agora. Ele não será exibido novamente.",
   list: "Gerenciar links compartilhados",
   intro:
-    "Cada link mostra uma cópia de uma conversa a quem o tiver. Os links em si não são armazenados, por isso não podem ser exibidos novamente.",
+    "Cada link mostra uma cópia de uma conversa a quem o tiver. Os links em si não são " +
+    "armazenados, por isso não podem ser exibidos novamente.",
   none: "Você não compartilhou nenhuma conversa.",
   sharedOn: (day) => `Compartilhada em ${day}`,
   endsOn: (day) => `termina em ${day}`,

@@ -7,7 +7,8 @@ export const texts = {
     ...first.signIn,
     lead: "Sua própria plataforma de IA, na sua própria máquina.",
     about:
-      "Chat, agentes, imagens e áudio com qualquer servidor de modelos, em uma só conta. Você vê o custo de tudo, e a API é compatível com OpenAI.",
+      "Chat, agentes, imagens e áudio com qualquer servidor de modelos, em uma só conta. " +
+      "Você vê o custo de tudo, e a API é compatível com OpenAI.",
     points: [
       ["chat", "Converse com todos os seus modelos e guarde suas conversas."],
       ["agents", "Dê um objetivo a um agente e acompanhe cada etapa."],
@@ -24,13 +25,15 @@ export const texts = {
     forgotText: "Enviaremos um link por e-mail. Ele vale por uma hora.",
     forgotAction: "Enviar link",
     forgotDone:
-      "Se existir uma conta com este e-mail, enviamos um link. Não recebeu? Peça um link ao operador deste serviço.",
+      "Se existir uma conta com este e-mail, enviamos um link. Não recebeu? Peça um link ao " +
+      "operador deste serviço.",
     forgotNoMail: "Este serviço não envia e-mails. Peça um link ao operador.",
     back: "Voltar para o acesso",
     closed: "Os cadastros estão fechados. Peça uma conta ao operador.",
     again: "Sua sessão expirou",
     againText: (email) =>
-      `As sessões duram ${limits.session_hours} horas. Digite a senha de ${email} para continuar. Seu trabalho está salvo.`,
+      `As sessões duram ${limits.session_hours} horas. Digite a senha de ${email} para ` +
+      "continuar. Seu trabalho está salvo.",
     againAction: "Continuar",
     otherAccount: "Usar outra conta",
     linked: "Vinculado. Agora você também pode entrar assim.",
@@ -40,9 +43,11 @@ export const texts = {
         "Os cadastros estão fechados para o domínio do seu e-mail. Peça uma conta ao operador.",
       email_missing: "O provedor não compartilhou seu e-mail. Uma conta precisa de um.",
       email_not_verified:
-        "O provedor não informa que seu e-mail está verificado. Avise o operador, ou entre como antes e vincule este método de acesso nas suas configurações.",
+        "O provedor não informa que seu e-mail está verificado. Avise o operador, ou entre " +
+        "como antes e vincule este método de acesso nas suas configurações.",
       email_taken:
-        "Já existe uma conta com este e-mail. Entre como antes ou redefina sua senha. Depois, vincule este método de acesso nas suas configurações.",
+        "Já existe uma conta com este e-mail. Entre como antes ou redefina sua senha. " +
+        "Depois, vincule este método de acesso nas suas configurações.",
       identity_taken: "Esta identidade está vinculada a outra conta.",
       invalid_token: "Este acesso expirou ou começou em outro navegador. Tente novamente.",
       shutting_down: "O serviço está reiniciando. Tente novamente em instantes.",

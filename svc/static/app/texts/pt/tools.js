@@ -52,7 +52,10 @@ export const toolTexts = {
     page: (n) => `página ${number(n)}`,
     lines: (from, to) => (from === to ? `linha ${from}` : `linhas ${from}–${to}`),
     unverified: (n) =>
-      count(n, { one: "Uma citação não está palavra por palavra no trecho citado. Confira no arquivo:", other: "# citações não estão palavra por palavra nos trechos citados. Confira nos arquivos:" }),
+      count(n, {
+        one: "Uma citação não está palavra por palavra no trecho citado. Confira no arquivo:",
+        other: "# citações não estão palavra por palavra nos trechos citados. Confira nos arquivos:",
+      }),
     pageHead: (n) => `Página ${number(n)}`,
     earlier: "Mostrar o texto anterior",
     later: "Mostrar o texto seguinte",
@@ -94,7 +97,8 @@ export const toolTexts = {
   },
   servers: {
     title: "Servidores de ferramentas",
-    intro: "Conecte servidores MCP com suas próprias chaves. Chats e agentes podem usar as ferramentas deles.",
+    intro:
+      "Conecte servidores MCP com suas próprias chaves. Chats e agentes podem usar as ferramentas deles.",
     none: "Nenhum servidor de ferramentas ainda",
     noneText: "Adicione o endereço de um servidor MCP que usa Streamable HTTP.",
     add: "Adicionar servidor de ferramentas",
@@ -111,15 +115,18 @@ export const toolTexts = {
     askHead: "Perguntar antes de cada chamada",
     waiting: "não é usada até você aceitar",
     left: "não usada",
-    changed: (n) => count(n, { one: "# ferramenta é nova ou mudou.", other: "# ferramentas são novas ou mudaram." }),
+    changed: (n) =>
+      count(n, { one: "# ferramenta é nova ou mudou.", other: "# ferramentas são novas ou mudaram." }),
     changedText: "Uma descrição alterada pode influenciar um modelo. Leia-a antes de aceitar.",
     before: "Aceita antes",
     now: "Agora",
     accept: "Aceitar todas as ferramentas",
     accepted: "As ferramentas foram aceitas",
-    keyDropped: "A URL mudou. A chave salva será excluída, e você precisará aceitar as ferramentas novamente.",
+    keyDropped:
+      "A URL mudou. A chave salva será excluída, e você precisará aceitar as ferramentas novamente.",
     deleteTitle: "Excluir este servidor de ferramentas?",
-    deleteText: (name) => `As ferramentas de “${name}” e a chave salva serão excluídas. Esta ação não pode ser desfeita.`,
+    deleteText: (name) =>
+      `As ferramentas de “${name}” e a chave salva serão excluídas. Esta ação não pode ser desfeita.`,
   },
 };
 

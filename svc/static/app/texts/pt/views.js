@@ -3,7 +3,8 @@ import { count, number } from "../locale.js";
 
 export const importTexts = {
   intro:
-    "Importe chats do ChatGPT, Claude, Open WebUI, LibreChat ou de uma exportação deste serviço. Escolha o arquivo ZIP ou JSON da exportação, de no máximo 200 MB.",
+    "Importe chats do ChatGPT, Claude, Open WebUI, LibreChat ou de uma exportação deste " +
+    "serviço. Escolha o arquivo ZIP ou JSON da exportação, de no máximo 200 MB.",
   action: "Escolher um arquivo",
   sending: (size) => `Enviando, ${size} até agora…`,
   reading: (n) => `Importando, ${count(n, "conversa", "conversas")} até agora…`,
@@ -16,14 +17,16 @@ export const importTexts = {
     svc: "este serviço",
   },
   counts: ({ imported, skipped, failed }) =>
-    `${count(imported, "conversa importada", "conversas importadas")}, ${skipped} ignoradas, ${failed} com falha.`,
+    `${count(imported, "conversa importada", "conversas importadas")}, ${skipped} ignoradas, ` +
+    `${failed} com falha.`,
   details: "Mostrar cada conversa",
   statuses: { imported: "Importada", skipped: "Ignorada", failed: "Falhou" },
   more: (n) => `E mais ${number(n)}.`,
   undo: "Desfazer importação",
   undoTitle: "Desfazer esta importação?",
   undoText:
-    "Tudo o que foi importado será excluído, inclusive o que você escreveu nessas conversas desde então. Você pode importar o arquivo novamente.",
+    "Tudo o que foi importado será excluído, inclusive o que você escreveu nessas conversas " +
+    "desde então. Você pode importar o arquivo novamente.",
   undone: "A importação foi desfeita.",
 };
 
@@ -47,7 +50,8 @@ export const temporaryTexts = {
 
 export const projectsTexts = {
   intro:
-    "Um projeto reúne conversas, execuções e artefatos, e adiciona suas instruções a cada chat e a cada execução de agente.",
+    "Um projeto reúne conversas, execuções e artefatos, e adiciona suas instruções a cada " +
+    "chat e a cada execução de agente.",
   none: "Nenhum projeto ainda",
   noneText: "Um projeto reúne conversas, execuções e artefatos com instruções em comum.",
   create: "Novo projeto",
@@ -65,7 +69,8 @@ export const projectsTexts = {
   files: {
     title: "Arquivos",
     none: "Nenhum arquivo ainda",
-    noneText: "Solte documentos aqui. Os chats e as execuções deste projeto podem pesquisá-los, lê-los e citá-los.",
+    noneText:
+      "Solte documentos aqui. Os chats e as execuções deste projeto podem pesquisá-los, lê-los e citá-los.",
     dropHere: "Solte arquivos para adicioná-los a este projeto",
     add: "Adicionar arquivos",
     choose: "Adicionar um artefato",
@@ -111,7 +116,8 @@ export const mediaTexts = {
   capChoice: (minutes, words) => `${minutes} min, cerca de ${words} palavras`,
   speak: "Falar",
   speaking: "Gerando a fala…",
-  truncated: (minutes) => `O áudio foi cortado após ${minutes}. Escolha uma duração máxima maior para ouvir tudo.`,
+  truncated: (minutes) =>
+    `O áudio foi cortado após ${minutes}. Escolha uma duração máxima maior para ouvir tudo.`,
   spoken: (length) => `${length} de fala`,
   keep: "Salvar como artefato",
   kept: "Salvo",

@@ -14,7 +14,9 @@ export const texts = {
     nothingHeld: "Nada reservado",
     allowance: (left, whole, day) => `Restam ${left} de ${whole}, renova em ${day}`,
     tierHints: {
-      free: `${rates.free} chats por minuto. Adicione US$ ${limits.least_dollars} ou mais para ter ${rates.pro}.`,
+      free:
+        `${rates.free} chats por minuto. Adicione US$ ${limits.least_dollars} ou mais para ter ` +
+        `${rates.pro}.`,
       pro: `${rates.pro} chats por minuto e suporte`,
     },
     addFunds: "Adicionar saldo",
@@ -28,7 +30,8 @@ export const texts = {
     deletedKey: "Chave excluída",
     others: "Outros",
     chartLabel: (n) =>
-      `Gastos por dia nos últimos ${n} dias. Use as setas para a esquerda e para a direita para selecionar um dia.`,
+      `Gastos por dia nos últimos ${n} dias. Use as setas para a esquerda e para a direita ` +
+      "para selecionar um dia.",
     most: (amount) => `maior dia: ${amount}`,
     noSpend: "Nenhum uso neste período.",
     onlyFree: "Somente modelos gratuitos foram usados neste período.",
@@ -50,10 +53,12 @@ export const texts = {
       tokens: (model, input, output) =>
         `${model}: ${number(input)} tokens de entrada e ${number(output)} de saída`,
       cachedTokens: (model, input, cached, output) =>
-        `${model}: ${number(input)} tokens de entrada (${number(cached)} em cache) e ${number(output)} de saída`,
+        `${model}: ${number(input)} tokens de entrada (${number(cached)} em cache) e ` +
+        `${number(output)} de saída`,
       images: (model, n) => `${model}: ${count(n, "imagem", "imagens")}`,
       searches: (model, n) => `${model}: ${count(n, "busca", "buscas")}`,
-      speech: (model, n, seconds) => `${model}: ${count(n, "token de áudio", "tokens de áudio")} (${seconds} s)`,
+      speech: (model, n, seconds) =>
+        `${model}: ${count(n, "token de áudio", "tokens de áudio")} (${seconds} s)`,
     },
     searching: (n) => `Não está nos últimos ${n} lançamentos. Ainda buscando…`,
     csv: "Baixar como CSV",

@@ -6,8 +6,7 @@ const compare = {
   /** The title of the choice: for the next question, or for one that has an answer. */
   next: "比较模型",
   again: "用其他模型回答",
-  hint: (most) =>
-    `最多选择 ${count(most, "个模型")}。它们会依次回答，对话将以你选用的回答继续。`,
+  hint: (most) => `最多选择 ${count(most, "个模型")}。它们会依次回答，对话将以你选用的回答继续。`,
   hintNext: "发送前，消息框中会显示所有模型的预计费用。",
   search: "搜索模型",
   none: "没有匹配的模型。",

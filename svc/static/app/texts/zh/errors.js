@@ -36,6 +36,7 @@ export const errors = {
   already_active: "已有一个在进行中，请先关闭或停止它。",
   already_verified: "此邮箱已验证。",
   already_decided: "此对话中没有等待决定的调用。",
+  nothing_to_summarize: "没有可总结的内容。",
   already_ended: "已经结束。",
   already_started: "此请求已启动智能体运行。",
   booking_mismatch: "此笔记录已用其他金额发起，请重试。",

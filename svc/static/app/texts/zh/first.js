@@ -50,6 +50,7 @@ export const texts = {
     copyCode: "复制代码",
     cannotCopy: "浏览器阻止了复制。请选中文本后手动复制。",
     download: "下载",
+    preview: "预览",
     toWallet: "前往钱包",
     addFunds: "充值",
     noFunds: "余额不足。",
@@ -142,11 +143,7 @@ export const texts = {
       assistant: ["What is 12 * (3 + 4)?", "What can you do?", "What date is it in 100 days?"],
       echo: ["请重复这句话。"],
       script: ["say Hello!"],
-      other: [
-        "解释帆船如何逆风航行",
-        "规划一次里斯本周末之旅",
-        "写一首关于秋天的俳句",
-      ],
+      other: ["解释帆船如何逆风航行", "规划一次里斯本周末之旅", "写一首关于秋天的俳句"],
     },
     connectTitle: "连接语言模型",
     connectText: "内置模型仅供试用。连接模型服务器即可获得真正的回答。",
@@ -170,12 +167,10 @@ export const texts = {
     remove: (name) => `移除 ${name}`,
     drop: "将文件拖放到此处",
     reading: (name) => `正在读取 ${name}`,
-    unreadable: (name) =>
-      `无法读取“${name}”。请附加文本文件、PDF 或图片（PNG、JPEG、WebP、GIF）。`,
+    unreadable: (name) => `无法读取“${name}”。请附加文本文件、PDF 或图片（PNG、JPEG、WebP、GIF）。`,
     tooManyPictures: (most) => `每条消息最多可附加 ${most} 张图片。`,
     tooManyFiles: (most) => `每条消息最多可附加 ${most} 个文件。`,
-    fileTooLong: (name, most) =>
-      `“${name}”太长。一条消息的所有文件合计最多 ${most} 个字符。`,
+    fileTooLong: (name, most) => `“${name}”太长。一条消息的所有文件合计最多 ${most} 个字符。`,
     fileTooLarge: (name) => `“${name}”对此服务来说太大，请只附加其中一部分。`,
     fileCut: (name, n) => `“${name}”太长，只附加了前 ${n} 个字符。`,
     noPdf: "此服务无法读取 PDF 文件。请联系运营者安装扩展“documents”。",
@@ -215,8 +210,6 @@ export const texts = {
     cached: (percent, saved) => `输入的 ${percent}% 来自缓存${saved ? `，节省 ${saved}` : ""}`,
     more: "显示更多",
     less: "收起",
-    omitted: (n) =>
-      `此对话对模型来说太长，模型没有收到最前面的 ${number(n)} 条消息。`,
     cutShort: "回答已达到长度上限。",
     unverified: "文件中没有",
     emptyAnswer: "此回答为空。",
@@ -262,8 +255,7 @@ export const texts = {
     explained: (limit) =>
       `包括你的消息、之前的消息和一个普通长度的回答。最多：一个 ${number(limit)} token 的回答。`,
     noFunds: (amount) => `你的余额为 ${amount}，不足以发送此消息。`,
-    tooLong: (limit) =>
-      `内容超出模型可读取的长度：约 ${number(limit)} 个 token。请缩短内容或选择其他模型。`,
+    tooLong: (limit) => `内容超出模型可读取的长度：约 ${number(limit)} 个 token。请缩短内容或选择其他模型。`,
   },
   dictation: {
     start: "听写",
@@ -273,14 +265,6 @@ export const texts = {
     finishing: "正在写入最后几个字",
     cancel: "按 Esc 放弃听写内容",
     done: "听写的内容已写入消息。",
-    /** By the names of the browser's errors. */
-    problems: {
-      NotAllowedError:
-        "浏览器拒绝使用麦克风。请在此网站的设置中允许，然后重试。",
-      NotFoundError: "找不到麦克风。请连接麦克风，然后重试。",
-      NotReadableError: "其他程序正在使用麦克风。请关闭该程序，然后重试。",
-      SecurityError: "浏览器仅允许通过 HTTPS 使用麦克风。请使用 https:// 地址打开此页面。",
-    },
   },
   models: {
     label: (name) => `模型：${name}`,

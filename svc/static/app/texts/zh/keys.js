@@ -37,7 +37,6 @@ export const texts = {
       anthropicJavaScript: "Anthropic JS",
       curl: "curl",
     },
-    certificate:
-      "此服务使用自己的证书。在其他电脑上，请先将证书文件复制过去，并修改示例中的路径。",
+    certificate: "此服务使用自己的证书。在其他电脑上，请先将证书文件复制过去，并修改示例中的路径。",
   },
 };

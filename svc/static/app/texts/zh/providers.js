@@ -1,4 +1,4 @@
-import { count } from "../locale.js";
+import { count, number } from "../locale.js";
 import { texts as first } from "./first.js";
 
 export const texts = {

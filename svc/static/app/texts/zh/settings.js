@@ -1,4 +1,4 @@
-import { count } from "../locale.js";
+import { number } from "../locale.js";
 import { texts as first } from "./first.js";
 
 export const texts = {
@@ -6,8 +6,7 @@ export const texts = {
   settings: {
     since: "注册时间",
     unverified: "你的邮箱尚未验证。请查看收件箱或重新发送链接。",
-    noMail:
-      "你的邮箱尚未验证，而此服务无法发送邮件。请向运营者索取重置密码的链接。",
+    noMail: "你的邮箱尚未验证，而此服务无法发送邮件。请向运营者索取重置密码的链接。",
     sendMail: "重新发送链接",
     chat: "聊天",
     defaultModel: "默认模型",
@@ -22,8 +21,7 @@ export const texts = {
     memoryHint: "聊天可以使用你之前对话中的片段，回答会显示使用了哪些。",
     instructions: "自定义指令",
     saveInstructions: "保存指令",
-    instructionsHint:
-      "随每次聊天发送：模型应了解你的哪些信息，以及应如何回答。",
+    instructionsHint: "随每次聊天发送：模型应了解你的哪些信息，以及应如何回答。",
     look: "外观",
     languageHint: "用于此应用和邮件。",
     verificationSent: "验证链接已发送到你的邮箱。",

@@ -23,8 +23,7 @@ export const texts = {
     forgotTitle: "重置密码",
     forgotText: "我们会通过邮件发送链接，有效期为一小时。",
     forgotAction: "发送链接",
-    forgotDone:
-      "如果存在使用此邮箱的账户，我们已发送链接。没有收到邮件？请向此服务的运营者索取链接。",
+    forgotDone: "如果存在使用此邮箱的账户，我们已发送链接。没有收到邮件？请向此服务的运营者索取链接。",
     forgotNoMail: "此服务不发送邮件。请向运营者索取链接。",
     back: "返回登录",
     closed: "注册已关闭。请联系运营者获取账户。",
@@ -36,13 +35,11 @@ export const texts = {
     linked: "已关联。现在也可以用这种方式登录。",
     trouble: {
       access_denied: "登录已取消，或被提供商拒绝。",
-      domain_not_allowed:
-        "你的邮箱域名无法注册。请联系运营者获取账户。",
+      domain_not_allowed: "你的邮箱域名无法注册。请联系运营者获取账户。",
       email_missing: "提供商没有提供你的邮箱。账户需要邮箱。",
       email_not_verified:
         "提供商没有说明你的邮箱已验证。请告知运营者，或像以前一样登录，然后在设置中关联此登录方式。",
-      email_taken:
-        "已存在使用此邮箱的账户。请像以前一样登录，或重置密码，然后在设置中关联此登录方式。",
+      email_taken: "已存在使用此邮箱的账户。请像以前一样登录，或重置密码，然后在设置中关联此登录方式。",
       identity_taken: "此身份已关联到其他账户。",
       invalid_token: "此次登录已过期，或在其他浏览器中开始。请重试。",
       shutting_down: "服务正在重启，请稍后重试。",

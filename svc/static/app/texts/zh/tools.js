@@ -51,8 +51,7 @@ export const toolTexts = {
     found: (n) => `找到 ${number(n)} 个来源`,
     page: (n) => `第 ${number(n)} 页`,
     lines: (from, to) => (from === to ? `第 ${from} 行` : `第 ${from}–${to} 行`),
-    unverified: (n) =>
-      `有 ${number(n)} 处引文与所引片段的原文不完全一致。请在文件中核对：`,
+    unverified: (n) => `有 ${number(n)} 处引文与所引片段的原文不完全一致。请在文件中核对：`,
     pageHead: (n) => `第 ${number(n)} 页`,
     earlier: "显示前文",
     later: "显示后文",

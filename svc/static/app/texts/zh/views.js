@@ -1,5 +1,5 @@
 // Chinese texts of views that are loaded when first shown.
-import { count, number } from "../locale.js";
+import { number } from "../locale.js";
 
 export const importTexts = {
   intro:
@@ -22,8 +22,7 @@ export const importTexts = {
   more: (n) => `以及另外 ${number(n)} 个。`,
   undo: "撤销导入",
   undoTitle: "撤销此次导入？",
-  undoText:
-    "导入的所有内容都会被删除，包括你之后在这些对话中写的内容。你可以重新导入文件。",
+  undoText: "导入的所有内容都会被删除，包括你之后在这些对话中写的内容。你可以重新导入文件。",
   undone: "已撤销导入。",
 };
 
@@ -46,8 +45,7 @@ export const temporaryTexts = {
 };
 
 export const projectsTexts = {
-  intro:
-    "项目将对话、运行和文件归在一起，并将其指令添加到每次聊天和智能体运行中。",
+  intro: "项目将对话、运行和文件归在一起，并将其指令添加到每次聊天和智能体运行中。",
   none: "还没有项目",
   noneText: "项目将对话、运行和文件归在一起，并共用指令。",
   create: "新建项目",
@@ -86,8 +84,7 @@ export const projectsTexts = {
   runs: "智能体运行",
   nothingFiled: "这里还没有内容。",
   deleteTitle: "删除此项目？",
-  deleteText: (name) =>
-    `“${name}”及其指令将被删除。其中的对话、运行和文件会保留。`,
+  deleteText: (name) => `“${name}”及其指令将被删除。其中的对话、运行和文件会保留。`,
   deleted: (name) => `已删除“${name}”`,
 };
 

@@ -27,8 +27,7 @@ export const texts = {
     session: "网页应用",
     deletedKey: "已删除的密钥",
     others: "其他",
-    chartLabel: (n) =>
-      `过去 ${n} 天的每日支出。使用左右方向键选择日期。`,
+    chartLabel: (n) => `过去 ${n} 天的每日支出。使用左右方向键选择日期。`,
     most: (amount) => `最高的一天：${amount}`,
     noSpend: "此时间段内没有使用记录。",
     onlyFree: "此时间段内只使用了免费模型。",
@@ -47,8 +46,7 @@ export const texts = {
       funds: () => "充值",
       testFunds: () => "充值（测试资金）",
       allowance: (month) => `额度 ${month}`,
-      tokens: (model, input, output) =>
-        `${model}：输入 ${number(input)}，输出 ${number(output)} token`,
+      tokens: (model, input, output) => `${model}：输入 ${number(input)}，输出 ${number(output)} token`,
       cachedTokens: (model, input, cached, output) =>
         `${model}：输入 ${number(input)}（缓存 ${number(cached)}），输出 ${number(output)} token`,
       images: (model, n) => `${model}：${count(n, "张图片")}`,

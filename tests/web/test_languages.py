@@ -1,0 +1,127 @@
+"""The page in every language: as the browser or a setting asks, within its bytes, and no text wider than its place."""
+
+import asyncio
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from svc.languages import COOKIE, LANGUAGES
+from tests.support.browser import WITH_BROWSER, findings, new_context, new_visitor, opened, signed_in
+from tests.support.server import RunningServer
+from tests.web.test_budget import FIRST_VIEW_BYTES, FIRST_VIEW_REQUESTS, weight
+
+pytestmark = WITH_BROWSER
+
+OTHERS = [language for language in LANGUAGES if language != "en"]
+VIEWS = [
+    "chat",
+    "agents",
+    "media",
+    "artifacts",
+    "projects",
+    "prompts",
+    "keys",
+    "providers",
+    "wallet",
+    "settings",
+    "imports",
+    "memory",
+    "support",
+    "shares",
+]
+VIEWS.append("tool-servers")
+# A button, heading, label or link of one line that is cut off, and what is wider than the page.
+CUT_OFF = """() => {
+    const cut = [...document.querySelectorAll("button, h1, h2, label, .nav-item, th, dt")]
+        .filter(one => one.checkVisibility() && !one.closest(".hidden-text") && !one.matches(".hidden-text"))
+        .filter(one => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0)
+        .filter(one => getComputedStyle(one).overflowX !== "auto" && getComputedStyle(one).display !== "inline")
+        .map(one => `${one.className} ${one.textContent}`);
+    const {scrollWidth, clientWidth} = document.scrollingElement;
+    return scrollWidth > clientWidth ? [...cut, `page ${scrollWidth}`] : cut;
+}"""
+
+
+async def direction_and_language(page: Page) -> list[str]:
+    found: list[str] = await page.evaluate("[document.documentElement.lang, document.documentElement.dir]")
+    return found
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_first_view_of_each_language_is_small(server: RunningServer, browser: Browser, language: str) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    async with new_context(browser, server, visitor, locale=language) as context:
+        for address, ready in (("/", "#composer"), ("/#/settings", ".switch")):
+            requests, size = await weight(context, address, ready)
+            assert (requests <= FIRST_VIEW_REQUESTS, size <= FIRST_VIEW_BYTES) == (True, True), (requests, size)
+        page = await opened(context)
+        assert await direction_and_language(page) == [language, "rtl" if language == "ar" else "ltr"]
+
+
+@pytest.mark.parametrize("language", OTHERS)
+async def test_no_text_is_wider_than_its_place(server: RunningServer, browser: Browser, language: str) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server, dollars=5)
+    async with signed_in(browser, server, "/#/chat", visitor=visitor, width=390, locale=language) as page:
+        for view in VIEWS:
+            await page.goto(f"/#/{view}")
+            await page.locator("#content h1, .greeting").first.wait_for()
+            assert await page.evaluate(CUT_OFF) == [], view
+
+
+async def test_arabic_page_is_accessible(server: RunningServer, browser: Browser) -> None:
+    async with signed_in(browser, server, "/#/chat", locale="ar") as page:
+        for view in ("chat", "wallet", "settings"):
+            await page.goto(f"/#/{view}")
+            await page.locator("#content h1, .greeting").first.wait_for()
+            assert await findings(page) == [], view
+        sidebar = await page.locator(".sidebar").bounding_box()
+        assert sidebar is not None and sidebar["x"] > 300  # at the right
+
+
+async def test_setting_comes_before_the_browser(server: RunningServer, browser: Browser) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    async with signed_in(browser, server, "/#/settings", visitor=visitor, locale="de") as page:
+        await expect(page.get_by_role("heading", name="Darstellung")).to_be_visible()
+        await page.get_by_label("Sprache").select_option("fr")
+        await expect(page.get_by_role("heading", name="Apparence")).to_be_visible()
+        await page.reload()
+        await expect(page.get_by_role("heading", name="Apparence")).to_be_visible()
+        await page.get_by_label("Langue", exact=True).select_option("")
+        await expect(page.get_by_role("heading", name="Darstellung")).to_be_visible()
+        async with server.client(headers=visitor.headers) as client:
+            assert (await client.get("/user/settings")).json()["language"] is None
+            await client.patch("/user/settings", json={"language": "ja"})
+        await page.reload()  # another device has changed it
+        await expect(page.get_by_role("heading", name="外観")).to_be_visible()
+
+
+async def test_choice_before_the_sign_in_becomes_the_setting(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server, locale="en") as context:
+        page = await context.new_page()
+        await page.goto("/")
+        await page.get_by_label("Language").select_option("es")
+        await expect(page.get_by_label("Idioma")).to_have_value("es")
+        visitor = await asyncio.to_thread(new_visitor, server)
+        toggle = page.get_by_role("button", name="¿Ya tienes una cuenta?")
+        await toggle.click()
+        await page.get_by_label("Correo electrónico").fill(visitor.email)
+        await page.get_by_label("Contraseña", exact=True).fill("correct horse battery")
+        async with page.expect_response(lambda answer: answer.request.method == "PATCH"):
+            await page.get_by_role("button", name="Iniciar sesión").click()
+        await page.locator(".shell").wait_for()
+        await expect(page.locator("#composer")).to_have_attribute("placeholder", "Pregunta lo que quieras")
+        async with server.client(headers=visitor.headers) as client:
+            assert (await client.get("/user/settings")).json()["language"] == "es"
+        assert COOKIE in {cookie.get("name") for cookie in await context.cookies()}
+
+
+async def test_error_is_told_in_the_language_of_the_page(server: RunningServer, browser: Browser) -> None:
+    async with new_context(browser, server, locale="de", allow=["401"]) as context:
+        page = await context.new_page()
+        await page.goto("/")
+        await page.get_by_role("button", name="Du hast schon ein Konto?").click()
+        await page.get_by_label("E-Mail-Adresse").fill("nobody@example.com")
+        await page.get_by_label("Passwort", exact=True).fill("wrong password")
+        await page.get_by_role("button", name="Anmelden").click()
+        alert = page.get_by_role("alert")
+        await expect(alert).to_contain_text("Die E-Mail-Adresse oder das Passwort ist falsch.")
