@@ -48,6 +48,7 @@ _FORMS: dict[str, Shape[Any]] = {
     "artifact": shape_of(artifacts.NewArtifact),
     "support": shape_of(support.NewSupport),
     "conversation": shape_of(conversations.ConversationFields),
+    "summary": shape_of(conversations.EditedSummary),
     "message": shape_of(history.NewMessage),
     "image": media.IMAGE,
     "settings": shape_of(user.SettingsChanges),

@@ -161,7 +161,8 @@ async def play(folder: Path, kills: int, rnd: random.Random) -> Told:
         scripted(stateless(tools, answer_later)) as wiki,  # type: ignore[arg-type]
     ):
         entry = f'[[tool_servers]]\nname = "wiki"\nurl = "{wiki.url}"\nmicros_per_call = {PRICE}\n'
-        entries = catalog(models.port, "script", "script+drip-20ms") + entry + engine.catalog(SEARCH_PRICE)
+        access = "[access]\nchats_per_minute = 1000\n"
+        entries = catalog(models.port, "script", "script+drip-20ms") + access + entry + engine.catalog(SEARCH_PRICE)
         (folder / "catalog.toml").write_text(entries)
         people: list[Person] = []
         for round_ in range(kills + 1):

@@ -23,6 +23,7 @@ SCHEMAS = {
     "artifact": "CreateArtifactRequest",
     "support": "CreateSupportRequest",
     "conversation": "ConversationRequest",
+    "summary": "EditedSummary",
     "message": "CreateMessageRequest",
     "image": "ImageRequest",
     "settings": "UpdateSettingsRequest",

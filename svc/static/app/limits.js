@@ -5,7 +5,7 @@
  * Attributes of an input element.
  * @typedef {{minlength?: number, maxlength?: number, min?: number, max?: number}} Bounds
  * @typedef {"sign_up" | "key" | "project" | "provider" | "run" | "artifact" | "support" | "conversation" |
- *   "message" | "image" | "settings" | "booking" | "prompt"} Form
+ *   "summary" | "message" | "image" | "settings" | "booking" | "prompt"} Form
  */
 
 /**

@@ -59,7 +59,8 @@ function Summary({ text, busy, save }) {
       ${
         written.value === null
           ? html`<p class="plain-text" dir="auto">${text}</p>`
-          : html`<${Field} label=${t.summary} hideLabel rows=${8} required maxlength=${20_000}
+          : html`<${Field} label=${t.summary} hideLabel rows=${8} required
+            maxlength=${limits.summary.text.maxlength}
             value=${written.value}
             onInput=${(event) => {
               written.value = event.currentTarget.value;
