@@ -1,13 +1,16 @@
 // Format numbers, money and times.
 
 import { texts } from "./texts.js";
-import { LOCALE, number } from "./texts/locale.js";
+import { LANGUAGE, LOCALE, number } from "./texts/locale.js";
 export { number };
 
+// The sign of "US$" would move to the other side of its letters in a line from right to left.
+const SIGN = LANGUAGE === "ar" ? "narrowSymbol" : "symbol";
 const dollars = (least, most) =>
   new Intl.NumberFormat(LOCALE, {
     style: "currency",
     currency: "USD",
+    currencyDisplay: SIGN,
     minimumFractionDigits: least,
     maximumFractionDigits: most,
   });
@@ -16,6 +19,7 @@ const whole = dollars(2, 2),
 const rough = new Intl.NumberFormat(LOCALE, {
   style: "currency",
   currency: "USD",
+  currencyDisplay: SIGN,
   maximumSignificantDigits: 2,
 });
 const short = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumFractionDigits: 1 });

@@ -36,7 +36,7 @@ export const texts = {
     languageHint: "Für diese App und für E-Mails.",
     verificationSent: "Ein Bestätigungslink ist unterwegs an deine E-Mail-Adresse.",
     signIn: "Anmeldung",
-    changeEmail: "E-Mail-Adresse ändern",
+    changeEmail: "Adresse ändern",
     newEmail: "Neue E-Mail-Adresse",
     newEmailHint: "Wir senden einen Link an diese Adresse. Öffne ihn, um die Änderung zu bestätigen.",
     noMailToChange: "Dieser Dienst kann keine E-Mails senden. Bitte den Betreiber, deine Adresse zu ändern.",
