@@ -4,10 +4,9 @@ import { toast } from "./components.js";
 import { contentOf, split } from "./content.js";
 import { number } from "./format.js";
 import { TYPES, picture, storedPicture } from "./pictures.js";
-import { texts } from "./texts.js";
+import { attachmentTexts as t } from "./texts/en/attachments.js";
 import { temporaryTexts } from "./texts/en/views.js";
 
-const t = texts.chat;
 const MOST_PICTURES = 4;
 const MOST_FILES = 10;
 const MOST_CHARACTERS = 300_000; // of all files of a message: about 75,000 tokens

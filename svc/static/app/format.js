@@ -4,22 +4,20 @@ import { texts } from "./texts.js";
 import { LANGUAGE, LOCALE, number } from "./texts/locale.js";
 export { number };
 
-// The sign of "US$" would move to the other side of its letters in a line from right to left.
-const SIGN = LANGUAGE === "ar" ? "narrowSymbol" : "symbol";
+// In a line from right to left, "US$" behind a number would lose its order, and "$" before one does not.
+const MONEY = LANGUAGE === "ar" ? "en" : LOCALE;
 const dollars = (least, most) =>
-  new Intl.NumberFormat(LOCALE, {
+  new Intl.NumberFormat(MONEY, {
     style: "currency",
     currency: "USD",
-    currencyDisplay: SIGN,
     minimumFractionDigits: least,
     maximumFractionDigits: most,
   });
 const whole = dollars(2, 2),
   fine = dollars(2, 6);
-const rough = new Intl.NumberFormat(LOCALE, {
+const rough = new Intl.NumberFormat(MONEY, {
   style: "currency",
   currency: "USD",
-  currencyDisplay: SIGN,
   maximumSignificantDigits: 2,
 });
 const short = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumFractionDigits: 1 });
