@@ -16,8 +16,6 @@ from svc.routes.pages import STATIC, page_limits
 pytestmark = pytest.mark.needs("node")
 APP = STATIC / "app"
 OTHERS = [language for language in LANGUAGES if language != "en"]
-# Their administration is English.
-WITHOUT_ADMINISTRATION = {"es", "fr", "pt", "it", "ja", "zh", "ar"}
 # Texts that are named by data of the service, by the end of their path.
 NAMED_BY_DATA = re.compile(
     r"\n(views|keys|programs|kinds|doing|toolNames|reasons|statuses|states|trouble|problems|tiers|tierHints|roles|endings|purposes|"
@@ -38,7 +36,7 @@ def texts() -> dict[str, dict[str, dict[str, Any]]]:
 @pytest.mark.parametrize("language", OTHERS)
 def test_every_text_is_translated_with_the_same_parameters(language: str) -> None:
     english, translated = texts()["en"], texts()[language]
-    assert translated.keys() == english.keys() - ({"admin.js"} if language in WITHOUT_ADMINISTRATION else set())
+    assert translated.keys() == english.keys()
     for file in translated.keys() - {"errors.js"}:
         assert translated[file].keys() == english[file].keys(), file
         for path, text in english[file].items():
