@@ -171,3 +171,15 @@ def test_tokens_of_a_call_are_those_of_its_prompt_and_its_text(reasoning: int) -
     assert fit.tokens == 130 - reasoning
     fit.note(None)
     assert fit.tokens == 0
+
+
+async def test_summary_moves_to_the_first_message_that_is_sent_after_a_refusal() -> None:
+    fit = ContextFit(lengths(), "acct", View(summary="They looked for a train."))
+    model = model_of(2500)
+    sent = fit.fitted(model, long_body(max_tokens=100))
+    shortened = await fit.shortened(model, fault(TooLong(2400, None, 1500)), sent)
+    assert shortened is not None and len(shortened["messages"]) < len(sent["messages"])
+    for body in (sent, shortened):
+        texts = [message["content"] for message in body["messages"] if message["role"] != "system"]
+        assert [number for number, text in enumerate(texts) if "They looked for a train." in text] == [0]
+    assert sum(map(len, map(str, shortened["messages"]))) < sum(map(len, map(str, sent["messages"])))
