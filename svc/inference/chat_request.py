@@ -74,7 +74,7 @@ def without_place(fields: dict[str, Any], model: Model) -> tuple[dict[str, Any],
 
 # --- models with a price: fields whose cost the service can settle
 
-_CLIENT_TOOLS = frozenset({"function", "custom"})
+_CLIENT_TOOLS = ("function", "custom")  # a request may have any JSON where a type is expected
 _ANY_TOOL = ("required", "any", "tool")
 _NO_FOREIGN_TOOL = (None, "auto", "none", "allowed_tools", *_ANY_TOOL, *_CLIENT_TOOLS)
 _TOOL_FIELDS = frozenset({"type", "function", "custom", "strict", "cache_control"})

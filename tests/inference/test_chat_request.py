@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from svc.errors import ApiError
@@ -382,6 +382,7 @@ CHOICES = st.builds(
 
 
 @given(st.dictionaries(NAMES, JSONS, max_size=4), CHOICES | st.sampled_from(["auto", "required", "x"]))
+@example({}, {"type": "allowed_tools", "tools": [{"type": []}]})
 def test_any_json_is_filtered_or_refused_and_nothing_else_passes(fields: dict[str, Any], choice: Any) -> None:
     body = {"messages": [], "tools": [FUNCTION, SEARCH], "tool_choice": choice, **fields}
     before = copy.deepcopy(body)
