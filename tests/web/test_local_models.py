@@ -83,7 +83,7 @@ async def test_chat_says_that_its_model_loads(browser: Browser, server: RunningS
         await page.get_by_role("button", name="Send").click()
         notice = page.get_by_role("status").filter(has_text="Loading the model:")
         await expect(notice).to_have_text("Loading the model: 1 s")
-        await expect(notice).to_have_text("Loading the model: 2 s")
+        await expect(notice).to_have_text(re.compile(r"Loading the model: [2-9] s"))  # each is shown for a second
         await expect(notice).to_have_count(0, timeout=10_000)
         go.set()
         await expect(page.locator(".said-assistant")).to_be_visible()

@@ -124,7 +124,8 @@ function Frame({ kind, text }) {
   const frame = useRef(null),
     state = useSignal(/** @type {any} */ ("loading")), // "loading", "sent", "shown", "left" or an Error
     sent = useRef(false);
-  useEffect(() => {
+  // Before the frame can load: its first message comes once.
+  useLayoutEffect(() => {
     const send = async () => {
       if (sent.current) {
         state.value = "left";
