@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from svc.content.given_files import is_given
+from svc.content.given_files import FITTED_BYTES_PER_TOKEN, is_given
 from svc.content.model_view import View
 from svc.errors import UpstreamFault
 from svc.inference.answer.normalize import text_size_bytes
@@ -21,7 +21,6 @@ from svc.inference.context_lengths import ContextLengths
 from svc.inference.sent_body import DEFAULT_OUTPUT_TOKENS
 from svc.inference.tokens import json_size_bytes
 
-BYTES_PER_TOKEN = 3  # of texts that no model server has counted
 _MOST_BYTES = 4  # of a character
 _MEDIA_TOKENS = 1000  # of a picture or a file
 _STEPS = 4  # of a context: model servers can cache the beginning of a prompt until the next step
@@ -119,7 +118,7 @@ class ContextFit:
             if type(content) is not str or len(message) > 2:
                 return False
             characters += len(content)
-        return self.tokens + _MOST_BYTES * characters // BYTES_PER_TOKEN <= self._budget_tokens(model)
+        return self.tokens + _MOST_BYTES * characters // FITTED_BYTES_PER_TOKEN <= self._budget_tokens(model)
 
     def _budget_tokens(self, model: Model) -> int:
         """Return the most tokens of a prompt: the context without the output limit."""
@@ -140,7 +139,7 @@ class ContextFit:
             begin = spoken[-self._viewed] if self._viewed <= len(spoken) else 0
             self.left_out, self._viewed = sum(end <= begin for _, end in parts), 0
         offered = self._body.get("tools")
-        tools = json_size_bytes(offered) // BYTES_PER_TOKEN if offered else 0
+        tools = json_size_bytes(offered) // FITTED_BYTES_PER_TOKEN if offered else 0
         covered = 0 if not self.tokens else last + 1 if self._covered is None else self._covered
         left = self._left(parts)
         estimated = tools + sum(size for place, size in enumerate(sizes[:covered]) if place not in left)
@@ -165,7 +164,7 @@ class ContextFit:
             over += sum(prompt.sizes[place] for place in self._left(prompt.parts))
             self.left_out = 0
         if self._summary and (over > 0 or self.left_out):
-            over += -(-text_size_bytes(self._summary) // BYTES_PER_TOKEN)
+            over += -(-text_size_bytes(self._summary) // FITTED_BYTES_PER_TOKEN)
         goal = -(-max(over, least_over or 0) // step) * step
         while goal > 0 and self.left_out < len(prompt.parts):
             goal -= sum(prompt.sizes[place] for place in self._movable(prompt.parts[self.left_out]))
@@ -217,7 +216,7 @@ def _tokens_of(message: Message) -> int:
     texts.append(message.get("reasoning_content"))
     size_bytes = sum(text_size_bytes(text) for text in texts if isinstance(text, str))
     size_bytes += json_size_bytes(calls) if (calls := message.get("tool_calls")) else 0
-    return media - (-size_bytes // BYTES_PER_TOKEN)
+    return media - (-size_bytes // FITTED_BYTES_PER_TOKEN)
 
 
 def _has(messages: Sequence[Message], summary: str) -> bool:

@@ -24,7 +24,9 @@ from svc.auth import tokens
 from svc.billing import payments
 from svc.config import Config
 from svc.content import artifacts, conversations, history, projects, prompts, recall, search, support
+from svc.content.given_files import FITTED_BYTES_PER_TOKEN
 from svc.errors import ApiError
+from svc.inference.context_lengths import UNKNOWN_TOKENS
 from svc.inference.providers import NewProvider
 from svc.inference.sent_body import DEFAULT_OUTPUT_TOKENS, LEAST_OUTPUT_TOKENS
 from svc.inference.tokens import BYTES_PER_TOKEN, FRAME_TOKENS, MEDIA_TOKENS
@@ -105,8 +107,10 @@ def page_limits() -> dict[str, Any]:
         "output_tokens": DEFAULT_OUTPUT_TOKENS,
         "least_output_tokens": LEAST_OUTPUT_TOKENS,
         "bytes_per_token": BYTES_PER_TOKEN,
+        "fitted_bytes_per_token": FITTED_BYTES_PER_TOKEN,
         "frame_tokens": FRAME_TOKENS,
         "media_tokens": MEDIA_TOKENS,
+        "unknown_context_tokens": UNKNOWN_TOKENS,
     }
 
 

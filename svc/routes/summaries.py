@@ -7,11 +7,11 @@ import orjson
 
 from svc import quota
 from svc.content import conversations, model_view
+from svc.content.given_files import FITTED_BYTES_PER_TOKEN
 from svc.content.model_view import LeftOut
 from svc.errors import ApiError
 from svc.inference.answer import said
 from svc.inference.chat_call import ChatCall
-from svc.inference.context_fit import BYTES_PER_TOKEN
 from svc.inference.formats.answer import AnswerWriter
 from svc.routes.completion import ignored_of, payer_of, respond
 from svc.routes.conversations import SUMMARY, describes
@@ -66,7 +66,7 @@ async def summarize(request: Request, caller: Caller, conversation_id: str) -> R
     await state.db.read(quota.check_room, caller.id, conversations.SUMMARY_LENGTH)
     context = state.engines.context_lengths.tokens_of(model, caller.id)
     output = min(_OUTPUT_TOKENS, context // 4)
-    room_bytes = (context - output) * BYTES_PER_TOKEN - len(_ASKED)
+    room_bytes = (context - output) * FITTED_BYTES_PER_TOKEN - len(_ASKED)
     asked = await state.offload.run(caller.id, _asked, left, room_bytes)
     body: dict[str, Any] = {"messages": [{"role": "user", "content": asked}], "max_tokens": output}
     make = partial(ChatCall, model, body, state.engines, payer_of(request, caller), added=("max_tokens",), heavy=True)

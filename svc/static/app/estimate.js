@@ -16,9 +16,6 @@ const MESSAGE_TOKENS = limits.frame_tokens + '{"role":"assistant","content":[]},
 const PART_TOKENS = limits.frame_tokens + '{"type":"image_url","image_url":{"url":""}},'.length;
 const MEMORY_TOKENS = 3_000; // passages of the memory, and a fallback's name
 
-const UNKNOWN_CONTEXT = 8_192; // tokens
-const FITTED_BYTES = 3; // of a token, as the service counts what fits (svc/inference/context_fit.py)
-
 const utf8 = new TextEncoder();
 const sizeOf = (text) => utf8.encode(text ?? "").length;
 const sizeInJson = (text) => sizeOf(JSON.stringify(text ?? ""));
@@ -45,14 +42,14 @@ function historyOf(messages) {
 
 /** Return the sizes of what fits into the context of a model. The service leaves out the rest. */
 function fitted(history, context) {
-  const most = (context ?? UNKNOWN_CONTEXT) * FITTED_BYTES,
+  const most = (context ?? limits.unknown_context_tokens) * limits.fitted_bytes_per_token,
     share = Math.min(1, most / Math.max(1, history.bytes));
   const { bytes, written, count, tokens, output } = history;
   return {
     bytes: bytes * share,
     written: written * share,
     count: Math.ceil(count * share),
-    tokens: share < 1 ? Math.min(tokens, most / FITTED_BYTES) : tokens,
+    tokens: share < 1 ? Math.min(tokens, most / limits.fitted_bytes_per_token) : tokens,
     output,
   };
 }

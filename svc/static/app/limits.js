@@ -25,6 +25,8 @@
  *   bytes_per_token: number, // of an estimate
  *   frame_tokens: number, // of a message or a part of one, beside its bytes
  *   media_tokens: number, // of a picture
+ *   fitted_bytes_per_token: number, // of a text that no model server has counted
+ *   unknown_context_tokens: number, // of a model whose context length is unknown
  * }}
  */
 export const limits = JSON.parse(document.getElementById("limits").textContent);

@@ -10,7 +10,6 @@ import { texts } from "./texts/en/summary.js";
 
 const t = texts.viewLine;
 const SUMMARY_TOKENS = 600; // of a usual summary
-const UNKNOWN_CONTEXT = 8_192; // tokens, as the service assumes
 const utf8 = new TextEncoder();
 
 /** `message`: the first one that the newest answer's model got. */
@@ -93,7 +92,7 @@ function costOf(thread, message) {
   if (!model || model.byok || !(input || output)) return "";
   const before = messages.slice(0, messages.indexOf(message));
   const size = before.reduce((sum, { content }) => sum + utf8.encode(content).length, 0);
-  const most = model.context_length ?? UNKNOWN_CONTEXT;
+  const most = model.context_length ?? limits.unknown_context_tokens;
   const tokens = thread.older.value ? most : Math.min(size / limits.bytes_per_token, most);
   return t.cost(estimate(Math.ceil((tokens * input + SUMMARY_TOKENS * output) / 1_000_000)));
 }
