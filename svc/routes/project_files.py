@@ -25,7 +25,12 @@ _FILE = json_object(
     text_bytes=COUNT.about("The bytes of its text. They count in the storage of the account.", 4_000),
     created_at=TIMESTAMP,
 )
-_LIST = json_object("ProjectFileList", data=list_of(_FILE), has_more=boolean.about("Always false.", False))
+_LIST = json_object(
+    "ProjectFileList",
+    object=one_of("list"),
+    data=list_of(_FILE),
+    has_more=boolean.about("Always false.", False),
+)
 _PASSAGES = json_object(
     "PassageList",
     data=list_of(
@@ -67,7 +72,7 @@ async def add_project_file(request: Request, caller: Caller, project_id: str, bo
 @describes("List the files of a project", answer=Answer("All files, in the order of their addition.", _LIST))
 async def list_project_files(request: Request, caller: Caller, project_id: str) -> object:
     files = await request.state.db.read(project_files.listed, caller.id, project_id)
-    return {"data": files, "has_more": False}
+    return {"object": "list", "data": files, "has_more": False}
 
 
 @describes("Remove a file from a project", "The artifact stays.", answer=Answer("The file is removed."))

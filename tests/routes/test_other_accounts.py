@@ -465,7 +465,10 @@ LISTS: dict[str, Make] = {
     "/billing/ledger": make_credit,
 }
 # They come in one page; that of the usage has 10,000 rows.
-ONE_PAGE = {"/v1/models", "/v1/tools", "/prompts/shared", "/billing/usage", "/auth/oauth"}
+ONE_PAGE = {
+    *("/v1/models", "/v1/tools", "/prompts/shared", "/billing/usage", "/auth/oauth"),
+    "/projects/{project_id}/files",
+}
 # Their items are those of other lists: tests/routes/test_memory.py and test_conversations.py test their pages.
 OF_OTHER_LISTS = {"/user/memory", "/conversations/{conversation_id}/messages/{message_id}/versions"}
 

@@ -264,6 +264,13 @@ def test_undocumented_answers_fail_the_check(status: int, body: Any) -> None:
         validate_response("GET", "/healthz", status, body)
 
 
+def test_every_list_is_marked_as_a_list() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    lists = {name for name, schema in schemas.items() if {"data", "has_more"} <= schema.get("properties", {}).keys()}
+    assert len(lists) > 20
+    assert {name for name in lists if "object" not in schemas[name]["properties"]} == set()
+
+
 def test_only_paged_lists_describe_the_next_page() -> None:
     for method, path, operation in OPERATIONS:
         answers = operation["responses"].get("200", {}).get("content", {}).get("application/json", {})
