@@ -1,5 +1,6 @@
 """A command or the server that kills itself in a rotation of secrets, just before the step of a number. A step is a
-sync, a rename, a deletion, or a statement that changes or ends a transaction. The first one follows the first file.
+sync, a rename, a deletion, or a statement that changes a secret or ends its transaction. The first one follows the first
+file. Other transactions of the server are no steps: how many come in between depends on the machine.
 
 python -m tests.support.killed STEP COMMAND
 """
@@ -31,11 +32,14 @@ def main() -> int:
         return counted
 
     class Connection(sqlite3.Connection):
+        changed = False
+
         def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+            changes = statement.startswith(("UPDATE installation", "UPDATE providers"))
+            step = changes or (self.changed and statement == "COMMIT")
+            self.changed = changes or (self.changed and not step)
             run = super().execute
-            found: sqlite3.Cursor = (before(run) if statement.startswith(("COMMIT", "UPDATE")) else run)(
-                statement, *values
-            )
+            found: sqlite3.Cursor = (before(run) if step else run)(statement, *values)
             return found
 
     connect = sqlite3.connect
