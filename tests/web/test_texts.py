@@ -56,6 +56,18 @@ def test_every_form_of_a_plural_is_there(language: str) -> None:
                 assert not re.search(r"undefined|NaN|#|\[object", told), (file, path, told)
 
 
+@pytest.mark.parametrize(("language", "signs"), [("fr", ":;!?»%"), ("de", "…%"), ("es", "%")])
+def test_no_line_begins_with_a_sign_that_a_space_precedes(language: str, signs: str) -> None:
+    split = re.compile(f" [{signs}]|« ")
+    told = [
+        one
+        for found in texts()[language].values()
+        for text in found.values()
+        for one in (text["texts"] if isinstance(text, dict) else [text])
+    ]
+    assert [one for one in told if isinstance(one, str) and split.search(one)] == []
+
+
 @pytest.mark.parametrize("language", OTHERS)
 def test_every_error_has_a_sentence(language: str) -> None:
     assert {path.partition("\n")[2] for path in texts()[language]["errors.js"]} == ERRORS.keys()

@@ -3,7 +3,7 @@ import { texts as first } from "./first.js";
 export const texts = {
   ...first,
   artifacts: {
-    intro: "ملفاتك والملفات التي أنشأتها الوكلاء والنماذج.",
+    intro: "ملفاتك والملفات التي أنشأها الوكلاء والنماذج.",
     none: "لا توجد ملفات ناتجة بعد",
     noneText: "أفلِت الملفات هنا، أو دع وكيلًا ينشئ بعضها.",
     upload: "رفع",

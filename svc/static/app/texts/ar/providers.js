@@ -53,8 +53,8 @@ export const texts = {
     narrowed: (n) =>
       count(n, {
         zero: "# نموذج",
-        one: "نموذج واحد (#)",
-        two: "نموذجان (#)",
+        one: "نموذج واحد",
+        two: "نموذجان",
         few: "# نماذج",
         many: "# نموذجًا",
         other: "# نموذج",

@@ -29,7 +29,7 @@ export const toolTexts = {
     read_artifact: "قراءة ملف",
     write_artifact: "كتابة ملف",
     generate_image: "توليد صورة",
-    generate_audio: "التحدث",
+    generate_audio: "توليد كلام",
     search_memory: "البحث في الذاكرة",
     find_in_files: "البحث في الملفات",
     read_file: "قراءة ملف من المشروع",
@@ -39,8 +39,8 @@ export const toolTexts = {
     title: (n) =>
       count(n, {
         zero: "# خطوة",
-        one: "خطوة واحدة (#)",
-        two: "خطوتان (#)",
+        one: "خطوة واحدة",
+        two: "خطوتان",
         few: "# خطوات",
         many: "# خطوة",
         other: "# خطوة",
@@ -116,8 +116,8 @@ export const toolTexts = {
     tools: (n) =>
       count(n, {
         zero: "# أداة",
-        one: "أداة واحدة (#)",
-        two: "أداتان (#)",
+        one: "أداة واحدة",
+        two: "أداتان",
         few: "# أدوات",
         many: "# أداة",
         other: "# أداة",
@@ -151,8 +151,8 @@ export const agentTexts = {
   someTools: (n) =>
     count(n, {
       zero: "# أداة",
-      one: "أداة واحدة (#)",
-      two: "أداتان (#)",
+      one: "أداة واحدة",
+      two: "أداتان",
       few: "# أدوات",
       many: "# أداة",
       other: "# أداة",
@@ -192,8 +192,8 @@ export const agentTexts = {
   steps_used: (n) =>
     count(n, {
       zero: "# خطوة",
-      one: "خطوة واحدة (#)",
-      two: "خطوتان (#)",
+      one: "خطوة واحدة",
+      two: "خطوتان",
       few: "# خطوات",
       many: "# خطوة",
       other: "# خطوة",
@@ -201,8 +201,8 @@ export const agentTexts = {
   tokens: (n) =>
     count(n, {
       zero: "# رمز",
-      one: "رمز واحد (#)",
-      two: "رمزان (#)",
+      one: "رمز واحد",
+      two: "رمزان",
       few: "# رموز",
       many: "# رمزًا",
       other: "# رمز",

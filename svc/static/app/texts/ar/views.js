@@ -4,7 +4,7 @@ import { number } from "../locale.js";
 export const importTexts = {
   intro:
     "استورد الدردشات من ChatGPT أو Claude أو Open WebUI أو LibreChat أو من تصدير لهذه " +
-    "الخدمة. اختر ملف ZIP أو JSON الخاص بالتصدير، بحجم 200 MB على الأكثر.",
+    "الخدمة. اختر ملف ZIP أو JSON الخاص بالتصدير، بحجم 200 ميغابايت على الأكثر.",
   action: "اختيار ملف",
   sending: (size) => `جارٍ الرفع، ${size} حتى الآن…`,
   reading: (n) => `جارٍ الاستيراد، عدد المحادثات حتى الآن: ${number(n)}…`,
@@ -30,19 +30,19 @@ export const importTexts = {
 
 export const memoryTexts = {
   intro: "يمكن للدردشات تذكّر هذه الرسائل. تبقى الرسالة المنسية في محادثتها.",
-  search: "عرض ما يستدعيه سؤال",
+  search: "عرض ما تتذكره الدردشات عند طرح سؤال",
   find: "بحث",
   forgotten: "عرض الرسائل المنسية",
-  none: "لا شيء يُستدعى.",
+  none: "لا يوجد ما تتذكره الدردشات.",
   noneForgotten: "لا توجد رسائل منسية.",
   forget: "نسيان",
-  remember: "تذكّر",
+  remember: "تذكّر من جديد",
   done: "لم تعد الدردشات تتذكر هذه الرسالة.",
   roles: { user: "أنت", assistant: "المساعد", system: "النظام" },
 };
 
 export const temporaryTexts = {
-  hint: "لا يُخزَّن شيء ولا يُستدعى. تضيع هذه الدردشة عند إعادة التحميل.",
+  hint: "لا يُحفظ شيء ولا تُستخدم الذاكرة. تضيع هذه الدردشة عند إعادة تحميل الصفحة.",
   files: "تقبل الدردشة المؤقتة الملفات النصية فقط، لأنها لا تخزّن شيئًا.",
 };
 
@@ -109,7 +109,7 @@ export const mediaTexts = {
   speed: "السرعة",
   cap: "الحد الأقصى للطول",
   capChoice: (minutes, words) => `${minutes} د، حوالي ${words} كلمة`,
-  speak: "نطق",
+  speak: "توليد الكلام",
   speaking: "جارٍ توليد الكلام…",
   truncated: (minutes) => `قُطع الصوت بعد ${minutes}. اختر حدًا أقصى أطول لسماع كل شيء.`,
   spoken: (length) => `${length} من الكلام`,

@@ -1,8 +1,9 @@
 import { limits } from "../../limits.js";
-import { number } from "../locale.js";
+import { count, number } from "../locale.js";
 import { texts as first } from "./first.js";
 
 const rates = limits.chats_per_minute;
+const days = (n) => count(n, { few: "# أيام", many: "# يومًا", other: "# يوم" });
 
 export const texts = {
   ...first,
@@ -23,13 +24,13 @@ export const texts = {
     testMoney: "وضع الاختبار: لا تُحصَّل أموال حقيقية.",
     spend: "الإنفاق",
     period: "الفترة",
-    days: (n) => `آخر ${n} يومًا`,
+    days: (n) => `آخر ${days(n)}`,
     by: "حسب",
     series: { model: "النموذج", key: "المفتاح" },
     session: "تطبيق الويب",
     deletedKey: "مفتاح محذوف",
     others: "أخرى",
-    chartLabel: (n) => `الإنفاق اليومي خلال آخر ${n} يومًا. استخدم مفتاحي السهم الأيسر والأيمن لاختيار يوم.`,
+    chartLabel: (n) => `الإنفاق اليومي خلال آخر ${days(n)}. استخدم مفتاحي السهم الأيسر والأيمن لاختيار يوم.`,
     most: (amount) => `أعلى يوم: ${amount}`,
     noSpend: "لا يوجد استخدام في هذه الفترة.",
     onlyFree: "استُخدمت النماذج المجانية فقط في هذه الفترة.",
@@ -66,7 +67,7 @@ export const texts = {
   },
   spending: {
     limit: "الحد الشهري",
-    limitHint: "بالدولار الأمريكي لكل شهر تقويمي. الفراغ يعني بدون حد.",
+    limitHint: "بالدولار الأمريكي لكل شهر تقويمي. اتركه فارغًا لعدم وضع حد.",
     spent: (spent, limit) => `أُنفق ${spent} من ${limit} هذا الشهر`,
     none: "يمكنك تحديد ما ينفقه حسابك أو مفتاح API واحد في الشهر.",
     change: "تغيير الحد",

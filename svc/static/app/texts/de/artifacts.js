@@ -16,7 +16,7 @@ export const texts = {
     back: "Alle Artefakte",
     name: "Name",
     replace: "Ersetzen",
-    replacing: "Wird ersetzt …",
+    replacing: "Wird ersetzt …",
     replaced: "Ersetzt",
     type: "Typ",
     size: "Größe",

@@ -31,7 +31,7 @@ export const texts = {
     minutes: (minutes, seconds) => `${minutes} min ${seconds} s`,
   },
   common: {
-    loading: "Wird geladen …",
+    loading: "Wird geladen …",
     more: "Mehr anzeigen",
     retry: "Erneut versuchen",
     retryIn: (seconds) => `Erneut versuchen in ${seconds} s`,
@@ -82,15 +82,15 @@ export const texts = {
     offline: "Du bist offline. Deine Entwürfe sind gespeichert.",
     testMoney: "Testgeld",
     keys: [
-      ["Neuer Chat", "N", "Ctrl+Shift+O"],
-      ["Unterhaltungen durchsuchen", "/", "Ctrl+K"],
+      ["Neuer Chat", "N", "Strg+Umschalt+O"],
+      ["Unterhaltungen durchsuchen", "/", "Strg+K"],
       ["Modell auswählen", "M"],
-      ["Zum Nachrichtenfeld", "Shift+Esc"],
+      ["Zum Nachrichtenfeld", "Umschalt+Esc"],
       ["Nachricht senden", "Enter"],
-      ["Neue Zeile", "Shift+Enter"],
+      ["Neue Zeile", "Umschalt+Enter"],
       ["Gespeicherten Prompt einfügen", "/"],
       ["Antwort stoppen", "Esc"],
-      ["Letzte Antwort kopieren", "Ctrl+Shift+C"],
+      ["Letzte Antwort kopieren", "Strg+Umschalt+C"],
       ["Letzte Nachricht bearbeiten", "↑"],
       ["Tastaturkürzel anzeigen", "?"],
     ],
@@ -154,7 +154,7 @@ export const texts = {
     message: "Nachricht",
     messages: "Nachrichten",
     placeholder: "Stell eine Frage",
-    hint: "Enter zum Senden, Shift+Enter für eine neue Zeile, ? für alle Tastaturkürzel.",
+    hint: "Enter zum Senden, Umschalt+Enter für eine neue Zeile, ? für alle Tastaturkürzel.",
     send: "Senden",
     sendLater: "Nach dieser Antwort senden",
     queued: "Fragen, die auf diese Antwort folgen",
@@ -178,7 +178,7 @@ export const texts = {
     you: "Du",
     assistant: "Assistent",
     system: "Anweisungen",
-    thinking: "Denkt nach …",
+    thinking: "Denkt nach …",
     thought: "Gedankengang",
     writing: "Die Antwort wird generiert.",
     loadingModel: (seconds) => `Modell wird geladen: ${seconds} s`,
@@ -203,7 +203,7 @@ export const texts = {
     tokensInOut: (input, output, cached) =>
       `${number(input)} Eingabe${cached ? ` (${number(cached)} aus dem Cache)` : ""}, ` +
       `${number(output)} Ausgabe`,
-    cached: (percent, saved) => `${percent} % der Eingabe aus dem Cache${saved ? `, ${saved} gespart` : ""}`,
+    cached: (percent, saved) => `${percent} % der Eingabe aus dem Cache${saved ? `, ${saved} gespart` : ""}`,
     more: "Mehr anzeigen",
     less: "Weniger anzeigen",
     cutShort: "Die Antwort hat ihre maximale Länge erreicht.",
@@ -216,7 +216,7 @@ export const texts = {
     details: "Details",
     footnote: (name) => `Fußnote ${name}`,
     older: "Frühere Nachrichten anzeigen",
-    loadingOlder: "Frühere Nachrichten werden geladen …",
+    loadingOlder: "Frühere Nachrichten werden geladen …",
     gone: "Unterhaltung nicht gefunden. Vielleicht wurde sie gelöscht.",
     noPictures:
       "Dieses Modell nimmt vielleicht keine Bilder an. Wähle ein anderes Modell oder sende " +
@@ -227,7 +227,7 @@ export const texts = {
     },
     goOn: "Fortsetzen",
     continueText: "Mach dort weiter, wo du aufgehört hast.",
-    reconnecting: "Verbindung unterbrochen. Wird wiederhergestellt …",
+    reconnecting: "Verbindung unterbrochen. Wird wiederhergestellt …",
     versions: {
       shown: (n, all) => `Version ${n} von ${all}`,
       user: {

@@ -24,7 +24,7 @@ export const texts = {
     deleteText: (name) => `„${name}“ wird gelöscht.`,
     deleted: (name) => `„${name}“ wurde gelöscht`,
     shared: "Mit dir geteilt",
-    sharedText: "Diese Prompts ändern die Administratoren.",
+    sharedText: "Diese Prompts können nur Administratoren ändern.",
     more: "Importieren und exportieren",
     importAction: "Aus einer Datei importieren",
     exportAction: "In eine Datei exportieren",

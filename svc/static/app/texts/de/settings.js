@@ -17,7 +17,7 @@ export const texts = {
     defaultModelHint: "Wird verwendet, wenn ein Chat oder eine Anfrage kein Modell nennt.",
     operatorsModel: "Standard des Dienstes",
     memory: "Erinnerungen",
-    memoryText: "Sieh dir an, woran sich Chats erinnern können, und lass Nachrichten vergessen.",
+    memoryText: "Sieh dir an, woran sich Chats erinnern, und lass sie einzelne Nachrichten vergessen.",
     titles: "Titel neuer Chats",
     titlesHint:
       "Das Modell des Chats schreibt sie, zu seinem Preis. Sonst werden die ersten Wörter zum Titel.",
@@ -28,8 +28,8 @@ export const texts = {
     },
     memoryHint:
       "Chats können Stellen aus deinen früheren Unterhaltungen verwenden. Die Antwort zeigt, welche.",
-    instructions: "Individuelle Hinweise",
-    saveInstructions: "Hinweise speichern",
+    instructions: "Individuelle Anweisungen",
+    saveInstructions: "Anweisungen speichern",
     instructionsHint:
       "Werden mit jedem Chat gesendet: was die Modelle über dich wissen und wie sie antworten sollen.",
     look: "Darstellung",
@@ -71,7 +71,7 @@ export const texts = {
     sharesText: "Sieh nach, welche Unterhaltungen du per Link teilst, und beende Links.",
     importText:
       "Importiere Chats aus ChatGPT, Claude, Open WebUI, LibreChat oder von einem anderen Server wie diesem.",
-    exporting: (size) => `Bisher ${size} …`,
+    exporting: (size) => `Bisher ${size} …`,
     end: "Konto löschen",
     endText: "Lösche deine Unterhaltungen, Artefakte, Schlüssel und Anbieter endgültig.",
     endAction: "Konto löschen",

@@ -14,7 +14,7 @@ const share = {
     "Sie enthält nicht deinen Namen, deine Anweisungen, verwendete Erinnerungen, " +
     "Gedankengänge, die Schritte von Tools " +
     "oder Bilder, die du angehängt hast.",
-  ends: "Der Link funktioniert",
+  ends: "Der Link gilt",
   days: (n) => (n ? count(n, "Tag", "Tage") : "Ohne Zeitlimit"),
   create: "Link erstellen",
   link: "Link",

@@ -5,8 +5,8 @@ export const texts = {
   ...first,
   viewLine: {
     label: "Anfang dessen, was das Modell liest",
-    begins: "Das Modell liest diesen Chat ab hier. Frühere Nachrichten sind zu viel für es.",
-    summarized: "Das Modell liest diesen Chat ab hier, und eine Zusammenfassung der früheren Nachrichten.",
+    begins: "Das Modell liest diesen Chat erst ab hier. Frühere Nachrichten passen nicht in seinen Kontext.",
+    summarized: "Das Modell liest diesen Chat ab hier und eine Zusammenfassung der früheren Nachrichten.",
     summarize: "Frühere Nachrichten zusammenfassen",
     again: "Neu zusammenfassen",
     cost: (amount) => `Kostet etwa ${amount}`,

@@ -6,8 +6,8 @@ export const importTexts = {
     "Importiere Chats aus ChatGPT, Claude, Open WebUI, LibreChat oder einem Export dieses Dienstes. " +
     "Wähle die ZIP- oder JSON-Datei des Exports aus, höchstens 200 MB.",
   action: "Datei auswählen",
-  sending: (size) => `Wird hochgeladen, bisher ${size} …`,
-  reading: (n) => `Wird importiert, bisher ${count(n, "Unterhaltung", "Unterhaltungen")} …`,
+  sending: (size) => `Wird hochgeladen, bisher ${size} …`,
+  reading: (n) => `Wird importiert, bisher ${count(n, "Unterhaltung", "Unterhaltungen")} …`,
   done: (source) => `Der Import aus ${source} ist abgeschlossen.`,
   sources: {
     chatgpt: "ChatGPT",
@@ -34,19 +34,19 @@ export const memoryTexts = {
   intro:
     "Chats können sich an diese Nachrichten erinnern. Eine vergessene Nachricht bleibt in " +
     "ihrer Unterhaltung.",
-  search: "Zeigen, woran eine Frage erinnert",
+  search: "Anzeigen, woran sich Chats bei einer Frage erinnern",
   find: "Suchen",
   forgotten: "Vergessene Nachrichten anzeigen",
   none: "Es gibt keine Erinnerungen.",
   noneForgotten: "Keine Nachricht ist vergessen.",
   forget: "Vergessen",
-  remember: "Wieder erinnern",
+  remember: "Wieder merken",
   done: "Chats erinnern sich nicht mehr an diese Nachricht.",
   roles: { user: "Du", assistant: "Assistent", system: "System" },
 };
 
 export const temporaryTexts = {
-  hint: "Nichts wird gespeichert oder erinnert. Beim Neuladen geht dieser Chat verloren.",
+  hint: "Nichts wird gespeichert, und Erinnerungen werden nicht verwendet. Beim Neuladen geht dieser Chat verloren.",
   files: "Ein temporärer Chat nimmt nur Textdateien an, weil er nichts speichert.",
 };
 
@@ -84,7 +84,7 @@ export const projectsTexts = {
     removed: (name) => `„${name}“ wurde entfernt. Das Artefakt bleibt erhalten.`,
     progress: (read, all) => `Wird gelesen: ${read} von ${count(all, "Datei", "Dateien")} fertig`,
     sum: (n, size) => `${count(n, "Datei", "Dateien")}, ${size} Text`,
-    states: { reading: "Wird gelesen …", ready: "Bereit" },
+    states: { reading: "Wird gelesen …", ready: "Bereit" },
     failed: (reason) => `Nicht nutzbar. ${reason}`,
     inChat: (n) => `${count(n, "Datei", "Dateien")} des Projekts`,
     notReady: { reading: "wird noch gelesen", failed: "nicht nutzbar" },
@@ -107,19 +107,19 @@ export const mediaTexts = {
   size: "Größe",
   number: "Anzahl der Bilder",
   draw: "Generieren",
-  drawing: "Wird generiert …",
+  drawing: "Wird generiert …",
   again: (prompt) => `Noch einmal verwenden: ${prompt}`,
   gallery: "Galerie",
   sounds: "Audio",
   noPictures: "Noch keine Bilder",
   noSounds: "Noch keine Audiodateien",
-  text: "Text zum Sprechen",
+  text: "Zu sprechender Text",
   voice: "Stimme",
   speed: "Tempo",
   cap: "Maximale Länge",
   capChoice: (minutes, words) => `${minutes} min, etwa ${words} Wörter`,
-  speak: "Sprechen",
-  speaking: "Wird gesprochen …",
+  speak: "Sprache generieren",
+  speaking: "Sprache wird generiert …",
   truncated: (minutes) =>
     `Das Audio wurde nach ${minutes} abgeschnitten. Wähle eine größere maximale Länge, um alles zu hören.`,
   spoken: (length) => `${length} gesprochener Text`,

@@ -22,7 +22,7 @@ export const texts = {
     deleteText: (name) => `“${name}” se eliminará.`,
     deleted: (name) => `Se eliminó “${name}”`,
     shared: "Compartidos contigo",
-    sharedText: "Los administradores modifican estos prompts.",
+    sharedText: "Solo los administradores pueden modificar estos prompts.",
     more: "Importar y exportar",
     importAction: "Importar desde un archivo",
     exportAction: "Exportar a un archivo",

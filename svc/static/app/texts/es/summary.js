@@ -5,8 +5,8 @@ export const texts = {
   ...first,
   viewLine: {
     label: "Inicio de lo que lee el modelo",
-    begins: "El modelo lee este chat desde aquí. Los mensajes anteriores son demasiado para él.",
-    summarized: "El modelo lee este chat desde aquí, y un resumen de los mensajes anteriores.",
+    begins: "El modelo lee este chat desde aquí. Los mensajes anteriores no caben en su contexto.",
+    summarized: "El modelo lee este chat desde aquí y un resumen de los mensajes anteriores.",
     summarize: "Resumir los mensajes anteriores",
     again: "Resumir de nuevo",
     cost: (amount) => `Cuesta unos ${amount}`,

@@ -29,7 +29,7 @@ export const toolTexts = {
     read_artifact: "Leer un archivo",
     write_artifact: "Escribir un archivo",
     generate_image: "Generar una imagen",
-    generate_audio: "Hablar",
+    generate_audio: "Generar voz",
     search_memory: "Buscar en la memoria",
     find_in_files: "Buscar en los archivos",
     read_file: "Leer un archivo del proyecto",

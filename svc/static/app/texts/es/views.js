@@ -32,13 +32,13 @@ export const importTexts = {
 
 export const memoryTexts = {
   intro: "Los chats pueden recordar estos mensajes. Un mensaje olvidado permanece en su conversación.",
-  search: "Mostrar lo que recuerda una pregunta",
+  search: "Ver qué recordarían los chats con una pregunta",
   find: "Buscar",
   forgotten: "Mostrar mensajes olvidados",
   none: "No se recuerda nada.",
   noneForgotten: "No hay mensajes olvidados.",
   forget: "Olvidar",
-  remember: "Recordar",
+  remember: "Volver a recordar",
   done: "Los chats ya no recuerdan este mensaje.",
   roles: { user: "Tú", assistant: "Asistente", system: "Sistema" },
 };
@@ -71,7 +71,7 @@ export const projectsTexts = {
     none: "Aún no hay archivos",
     noneText:
       "Suelta documentos aquí. Los chats y las ejecuciones de este proyecto pueden " +
-      "buscarlos, leerlos y citarlos.",
+      "buscar en ellos, leerlos y citarlos.",
     dropHere: "Suelta los archivos para añadirlos a este proyecto",
     add: "Añadir archivos",
     choose: "Añadir un artefacto",

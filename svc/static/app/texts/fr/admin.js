@@ -41,8 +41,8 @@ export const adminTexts = {
     unread: "Pas encore lu",
     read: "Dernière lecture",
     never: "Jamais",
-    waiting: (names) => `En attente d’acceptation : ${names.join(", ")}.`,
-    accept: (name) => `Pour les accepter : svc tools accept ${name}`,
+    waiting: (names) => `En attente d’acceptation : ${names.join(", ")}.`,
+    accept: (name) => `Pour les accepter : svc tools accept ${name}`,
   },
   users: {
     search: "Rechercher",
@@ -87,7 +87,7 @@ export const adminTexts = {
       `Nous avons envoyé le lien à ${email}. Il fonctionne une seule fois, dans les 72 heures.`,
     copyLink: "Copier le lien",
     makeLink: "Lien de réinitialisation",
-    linkTitle: "Créer un lien à usage unique ?",
+    linkTitle: "Créer un lien à usage unique ?",
     linkText: (email) =>
       limits.passwords
         ? `Il permet à ${email} de définir un nouveau mot de passe. Les liens précédents cesseront de ` +
@@ -104,7 +104,7 @@ export const adminTexts = {
     since: "Création",
     own: "C’est votre compte. Pour le supprimer, ouvrez vos paramètres.",
     suspend: "Suspendre",
-    suspendTitle: "Suspendre cet utilisateur ?",
+    suspendTitle: "Suspendre cet utilisateur ?",
     suspendText: (email) =>
       `${email} sera déconnecté, ses clés API seront refusées et ses requêtes en cours s’arrêteront. Rien ` +
       "ne sera supprimé. Vous pourrez réactiver le compte à tout moment.",
@@ -114,12 +114,12 @@ export const adminTexts = {
     reactivate: "Réactiver",
     reactivated: "Réactivé",
     deleteKeys: "Supprimer toutes les clés",
-    deleteKeysTitle: "Supprimer toutes les clés API ?",
+    deleteKeysTitle: "Supprimer toutes les clés API ?",
     deleteKeysText: (n) =>
       `${count(n, "clé cessera", "clés cesseront")} aussitôt de fonctionner. Cette action est irréversible.`,
     delete: "Supprimer l’utilisateur",
     deleteText: "Supprimez définitivement le compte, ses conversations, artefacts, clés et fournisseurs.",
-    deleteTitle: (email) => `Supprimer ${email} ?`,
+    deleteTitle: (email) => `Supprimer ${email} ?`,
     deleteWhat:
       "Les clés cesseront de fonctionner, les agents en cours s’arrêteront, et les conversations, " +
       "artefacts, projets et fournisseurs seront supprimés. Le solde du compte sera perdu. Les opérations " +
@@ -185,7 +185,7 @@ export const adminTexts = {
     wallets: "Tous les soldes",
     accounts: (n) => count(n, "compte", "comptes"),
     disk: "Espace disque libre",
-    database: (size) => `Base de données : ${size}`,
+    database: (size) => `Base de données : ${size}`,
     backup: "Dernière sauvegarde",
     noBackup: "Aucune pour le moment",
     certificate: "Expiration du certificat",
@@ -248,35 +248,35 @@ export const adminTexts = {
       "Pour permettre les sauvegardes ici, l’opérateur définit SVC_BACKUP_DIR sur un dossier du serveur.",
     start: "Sauvegarder maintenant",
     running: "Copie de la base de données",
-    failed: (why) => `La dernière sauvegarde a échoué : ${why}`,
+    failed: (why) => `La dernière sauvegarde a échoué : ${why}`,
   },
   models: {
     title: "Modèles sur cette machine",
-    intro: "Le service exécute lui-même les fichiers GGUF de ce dossier :",
-    notInstalled: "Pour les utiliser, l’opérateur installe l’extra « local ».",
+    intro: "Le service exécute lui-même les fichiers GGUF de ce dossier :",
+    notInstalled: "Pour les utiliser, l’opérateur installe l’extra « local ».",
     model: "Modèle",
     state: "État",
     states: { unloaded: "Non chargé", loading: "Chargement", ready: "Chargé", failed: "Échec" },
     size: "Taille",
     memory: "Mémoire",
     remove: "Retirer",
-    removeTitle: (id) => `Retirer ${id} ?`,
+    removeTitle: (id) => `Retirer ${id} ?`,
     removeText: "Le fichier sera supprimé du serveur. Cette action est irréversible.",
     add: "Ajouter un modèle",
     address: "Adresse d’un fichier GGUF",
     hint:
-      "Par exemple depuis Hugging Face : ouvrez un fichier du modèle et copiez son lien de " +
+      "Par exemple depuis Hugging Face : ouvrez un fichier du modèle et copiez son lien de " +
       "téléchargement.",
     start: "Télécharger",
     stop: "Arrêter",
-    running: (name, done, size) => `${name} : ${done}${size ? ` sur ${size}` : ""}`,
+    running: (name, done, size) => `${name} : ${done}${size ? ` sur ${size}` : ""}`,
     added: (name) => `${name} a été ajouté.`,
-    failed: (name, why) => `${name} n’a pas été ajouté : ${why}`,
+    failed: (name, why) => `${name} n’a pas été ajouté : ${why}`,
   },
   catalog: {
     file:
       "Pour modifier les modèles, les prix et les groupes, modifiez le fichier du catalogue et " +
-      "rechargez-le :",
+      "rechargez-le :",
     noFile: "Il n’y a pas de fichier de catalogue. Pour en avoir un, l’opérateur définit SVC_CATALOG.",
     reload: "Recharger",
     reloaded: "Le catalogue a été relu.",
@@ -300,7 +300,7 @@ export const adminTexts = {
     free: "Gratuit",
     standard: "Par défaut",
     aliases: (names) => `Aussi ${names.join(", ")}`,
-    fallback: (id) => `En cas d’échec : ${id}`,
+    fallback: (id) => `En cas d’échec : ${id}`,
     groups: "Groupes",
     noGroups: "Le catalogue ne contient aucun groupe. Chaque utilisateur peut utiliser tous les modèles.",
     others: "Utilisateurs sans groupe",
@@ -363,7 +363,7 @@ export const adminTexts = {
       noGroup: "aucun groupe",
       autoGroup: "groupe selon l’adresse e-mail",
       group: (name) => `groupe ${name}`,
-      name: (name) => `nom « ${name} »`,
+      name: (name) => `nom « ${name} »`,
       noName: "aucun nom",
     },
   },

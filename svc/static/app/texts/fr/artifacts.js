@@ -27,8 +27,8 @@ export const texts = {
     content: "Contenu",
     tooLong: "Ce texte est trop long pour un aperçu. Téléchargez-le plutôt.",
     noPreview: "Ce type de fichier n’a pas d’aperçu. Téléchargez le fichier plutôt.",
-    deleteTitle: "Supprimer cet artefact ?",
-    deleteText: (name) => `« ${name} » sera supprimé définitivement. Cette action est irréversible.`,
-    deleted: (name) => `« ${name} » a été supprimé`,
+    deleteTitle: "Supprimer cet artefact ?",
+    deleteText: (name) => `« ${name} » sera supprimé définitivement. Cette action est irréversible.`,
+    deleted: (name) => `« ${name} » a été supprimé`,
   },
 };

@@ -2,7 +2,7 @@
 import { limits } from "../../limits.js";
 import { count, number } from "../locale.js";
 
-const some = (title, n) => (n > 1 ? count(n, "conversation", "conversations") : `« ${title} »`);
+const some = (title, n) => (n > 1 ? count(n, "conversation", "conversations") : `« ${title} »`);
 
 export const texts = {
   name: "svc",
@@ -63,7 +63,7 @@ export const texts = {
     offline: "Vous êtes hors ligne. Cela reprendra à votre retour en ligne.",
     connectionLost: "La connexion a été perdue avant la fin de la réponse.",
     status: (status) => `Le service a répondu avec le statut ${status}.`,
-    requestId: "ID de la requête :",
+    requestId: "ID de la requête :",
     viewFailed: "Cette vue n’a pas pu être chargée.",
     reload: "Recharger la page",
   },
@@ -84,15 +84,15 @@ export const texts = {
     offline: "Vous êtes hors ligne. Vos brouillons sont enregistrés.",
     testMoney: "Argent de test",
     keys: [
-      ["Nouveau chat", "N", "Ctrl+Shift+O"],
+      ["Nouveau chat", "N", "Ctrl+Maj+O"],
       ["Rechercher dans les conversations", "/", "Ctrl+K"],
       ["Choisir un modèle", "M"],
-      ["Aller à la zone de message", "Shift+Esc"],
-      ["Envoyer le message", "Enter"],
-      ["Nouvelle ligne", "Shift+Enter"],
+      ["Aller à la zone de message", "Maj+Échap"],
+      ["Envoyer le message", "Entrée"],
+      ["Nouvelle ligne", "Maj+Entrée"],
       ["Insérer un prompt enregistré", "/"],
-      ["Arrêter la génération", "Esc"],
-      ["Copier la dernière réponse", "Ctrl+Shift+C"],
+      ["Arrêter la génération", "Échap"],
+      ["Copier la dernière réponse", "Ctrl+Maj+C"],
       ["Modifier le dernier message", "↑"],
       ["Afficher les raccourcis", "?"],
     ],
@@ -128,17 +128,17 @@ export const texts = {
     share: "Partager",
     moveTo: (name) => `Déplacer vers ${name}`,
     takeOut: "Retirer du projet",
-    deleted: (title, n) => `Suppression effectuée : ${some(title, n)}`,
+    deleted: (title, n) => `Supprimé : ${some(title, n)}`,
     toArchive: "Archiver",
     unarchive: "Désarchiver",
     isArchived: "Archivée",
-    archived: (title, n) => `Archivage effectué : ${some(title, n)}`,
-    unarchived: (title, n) => `Désarchivage effectué : ${some(title, n)}`,
+    archived: (title, n) => `Archivé : ${some(title, n)}`,
+    unarchived: (title, n) => `Désarchivé : ${some(title, n)}`,
   },
   chat: {
     untitled: "Nouveau chat",
-    greeting: "Comment puis-je vous aider ?",
-    greetingTo: (name) => `Comment puis-je vous aider, ${name} ?`,
+    greeting: "Comment puis-je vous aider ?",
+    greetingTo: (name) => `Comment puis-je vous aider, ${name} ?`,
     /** By built-in model; `other` is for language models. */
     suggestions: {
       assistant: ["What is 12 * (3 + 4)?", "What can you do?", "What date is it in 100 days?"],
@@ -157,7 +157,7 @@ export const texts = {
     message: "Message",
     messages: "Messages",
     placeholder: "Posez une question",
-    hint: "Entrée pour envoyer, Maj+Entrée pour une nouvelle ligne, ? pour tous les raccourcis.",
+    hint: "Entrée pour envoyer, Maj+Entrée pour une nouvelle ligne, ? pour tous les raccourcis.",
     send: "Envoyer",
     sendLater: "Envoyer après cette réponse",
     queued: "Questions qui suivent cette réponse",
@@ -184,7 +184,7 @@ export const texts = {
     thinking: "Réflexion…",
     thought: "Raisonnement",
     writing: "Génération de la réponse.",
-    loadingModel: (seconds) => `Chargement du modèle : ${seconds} s`,
+    loadingModel: (seconds) => `Chargement du modèle : ${seconds} s`,
     done: "La réponse est terminée.",
     stopped: "Arrêté.",
     again: "Régénérer",
@@ -206,7 +206,7 @@ export const texts = {
     tokensInOut: (input, output, cached) =>
       `${number(input)} en entrée${cached ? ` (${number(cached)} en cache)` : ""}, ` +
       `${number(output)} en sortie`,
-    cached: (percent, saved) => `${percent} % de l’entrée en cache${saved ? `, ${saved} économisés` : ""}`,
+    cached: (percent, saved) => `${percent} % de l’entrée en cache${saved ? `, ${saved} économisés` : ""}`,
     more: "Afficher plus",
     less: "Afficher moins",
     cutShort: "La réponse a atteint sa limite de longueur.",
@@ -256,13 +256,13 @@ export const texts = {
     temporary: "Chat éphémère",
   },
   estimate: {
-    cost: (usual, most) => `Coût estimé : environ ${usual}, au maximum ${most}`,
+    cost: (usual, most) => `Coût estimé : environ ${usual}, au maximum ${most}`,
     explained: (limit) =>
       "Votre message, les messages précédents et une réponse de longueur habituelle. Au " +
-      `maximum : une réponse de ${number(limit)} tokens.`,
+      `maximum : une réponse de ${number(limit)} tokens.`,
     noFunds: (amount) => `Votre solde de ${amount} est insuffisant pour ce message.`,
     tooLong: (limit) =>
-      `C’est plus long que ce que le modèle peut lire : environ ${number(limit)} tokens. ` +
+      `C’est plus long que ce que le modèle peut lire : environ ${number(limit)} tokens. ` +
       "Raccourcissez le texte ou choisissez un autre modèle.",
   },
   dictation: {
@@ -275,7 +275,7 @@ export const texts = {
     done: "Le texte dicté est dans le message.",
   },
   models: {
-    label: (name) => `Modèle : ${name}`,
+    label: (name) => `Modèle : ${name}`,
     choose: "Choisir un modèle",
     search: "Rechercher des modèles",
     standard: "Modèle par défaut",
@@ -314,9 +314,9 @@ export const texts = {
     tier: "Forfait",
     tiers: { free: "Gratuit", pro: "Pro" },
     noPayments: (contact) => `Pour obtenir plus de fonds, contactez ${contact ?? "l’opérateur"}.`,
-    low: (amount) => `Solde faible : il reste ${amount}.`,
-    limitOf: (key) => (key ? `La limite mensuelle de la clé API « ${key} »` : "Votre limite mensuelle"),
-    nearLimit: (limit, spent, most) => `${limit} est presque atteinte : ${spent} dépensés sur ${most}.`,
-    limitReached: (limit, spent, most) => `${limit} est atteinte : ${spent} dépensés sur ${most}.`,
+    low: (amount) => `Solde faible : il reste ${amount}.`,
+    limitOf: (key) => (key ? `La limite mensuelle de la clé API « ${key} »` : "Votre limite mensuelle"),
+    nearLimit: (limit, spent, most) => `${limit} est presque atteinte : ${spent} dépensés sur ${most}.`,
+    limitReached: (limit, spent, most) => `${limit} est atteinte : ${spent} dépensés sur ${most}.`,
   },
 };

@@ -12,7 +12,7 @@ export const texts = {
     create: "Nouvelle clé",
     createAction: "Créer la clé",
     name: "Nom",
-    nameHint: "Par exemple « mon ordinateur » ou « rapport de nuit ».",
+    nameHint: "Par exemple « mon ordinateur » ou « rapport de nuit ».",
     made: "créée",
     used: "dernière utilisation",
     neverUsed: "jamais utilisée",
@@ -20,11 +20,11 @@ export const texts = {
     edit: "Modifier la clé",
     editNamed: (name) => `Modifier la clé ${name}`,
     deleteNamed: (name) => `Supprimer la clé ${name}`,
-    deleteTitle: "Supprimer cette clé ?",
+    deleteTitle: "Supprimer cette clé ?",
     deleteText: (name) =>
-      `Les programmes qui utilisent « ${name} » cesseront aussitôt de fonctionner. Cette ` +
+      `Les programmes qui utilisent « ${name} » cesseront aussitôt de fonctionner. Cette ` +
       "action est irréversible.",
-    deleted: (name) => `Clé « ${name} » supprimée`,
+    deleted: (name) => `Clé « ${name} » supprimée`,
     madeTitle: "Votre nouvelle clé",
     once: "Copiez-la maintenant. Vous ne pourrez plus l’afficher.",
     copyKey: "Copier la clé",

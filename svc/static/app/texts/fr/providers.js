@@ -10,7 +10,7 @@ export const texts = {
       "est gratuite ici.",
     none: "Aucun fournisseur pour le moment",
     noneText:
-      "Connectez n’importe quel serveur compatible avec OpenAI : celui d’un fournisseur, ou le vôtre.",
+      "Connectez n’importe quel serveur compatible avec OpenAI : celui d’un fournisseur, ou le vôtre.",
     notAllowed: "L’opérateur de ce service n’autorise pas les serveurs de modèles et d’outils personnels.",
     add: "Ajouter un fournisseur",
     addAction: "Ajouter",
@@ -18,20 +18,20 @@ export const texts = {
     connectSteps: {
       ollama: [
         "Installez Ollama (ollama.com) sur l’ordinateur qui exécute ce service.",
-        "Téléchargez un modèle. Dans un terminal, exécutez :",
+        "Téléchargez un modèle. Dans un terminal, exécutez :",
         "Ses modèles apparaissent dans le sélecteur de modèles. Cela peut prendre une minute.",
       ],
       lmstudio: [
         "Installez LM Studio (lmstudio.ai) sur l’ordinateur qui exécute ce service, et " +
           "téléchargez un modèle.",
-        "Démarrez son serveur. Dans un terminal, exécutez :",
+        "Démarrez son serveur. Dans un terminal, exécutez :",
         "Ses modèles apparaissent dans le sélecteur de modèles. Cela peut prendre une minute.",
       ],
     },
     elsewhere: "Il s’exécute sur un autre ordinateur",
     checkAgain: "Vérifier à nouveau",
     notFound: (program) => `Aucun modèle de ${program} trouvé.`,
-    found: (program, n) => `Connecté à ${program} : ${count(n, "modèle trouvé", "modèles trouvés")}.`,
+    found: (program, n) => `Connecté à ${program} : ${count(n, "modèle trouvé", "modèles trouvés")}.`,
     added: (name) => `${name} a été ajouté`,
     name: "Nom",
     nameHint: "Minuscules, chiffres, - et _. Les modèles s’appellent nom/modèle.",
@@ -52,20 +52,20 @@ export const texts = {
     withoutKey: "Retirer la clé enregistrée",
     models: "Modèles",
     modelsHint:
-      "Un modèle par ligne. Laissez vide pour tous les modèles. Ajoutez « image », « speech " +
-      "» ou « transcription » après un modèle de ce type.",
+      "Un modèle par ligne. Laissez vide pour tous les modèles. Ajoutez « image », " +
+      "« speech » ou « transcription » après un modèle de ce type.",
     allModels: "tous les modèles",
     narrowed: (n) => count(n, "modèle", "modèles"),
     test: "Tester",
-    works: (n) => `Connecté : ${count(n, "modèle trouvé", "modèles trouvés")}.`,
+    works: (n) => `Connecté : ${count(n, "modèle trouvé", "modèles trouvés")}.`,
     worksEmpty: "Connecté, mais le serveur ne propose aucun modèle.",
     andMore: (n) => ` et ${n} autres`,
     actions: (name) => `Actions pour ${name}`,
     edit: "Modifier",
     editTitle: (name) => `Modifier ${name}`,
-    deleteTitle: "Supprimer ce fournisseur ?",
+    deleteTitle: "Supprimer ce fournisseur ?",
     deleteText: (name) =>
-      `Les modèles de « ${name} » et sa clé enregistrée seront supprimés. Cette action est irréversible.`,
+      `Les modèles de « ${name} » et sa clé enregistrée seront supprimés. Cette action est irréversible.`,
     deleted: (name) => `${name} a été supprimé`,
   },
 };

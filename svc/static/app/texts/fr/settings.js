@@ -31,7 +31,7 @@ export const texts = {
     instructions: "Instructions personnalisées",
     saveInstructions: "Enregistrer les instructions",
     instructionsHint:
-      "Envoyées avec chaque chat : ce que les modèles doivent savoir de vous, et comment ils " +
+      "Envoyées avec chaque chat : ce que les modèles doivent savoir de vous, et comment ils " +
       "doivent répondre.",
     look: "Apparence",
     languageHint: "Pour cette application et pour les e-mails.",
@@ -54,11 +54,11 @@ export const texts = {
     noIdentities: "Aucun n’est associé.",
     link: (provider) => `Associer ${provider}`,
     unlink: "Dissocier",
-    unlinkTitle: "Dissocier ce moyen de connexion ?",
+    unlinkTitle: "Dissocier ce moyen de connexion ?",
     unlinkText: (provider) => `Vous pourrez associer ${provider} à nouveau plus tard.`,
     data: "Vos données",
     exportText:
-      "Téléchargez une archive de toutes vos données : conversations, artefacts, exécutions, " +
+      "Téléchargez une archive de toutes vos données : conversations, artefacts, exécutions, " +
       "projets et opérations.",
     retention: {
       conversations_days: (n) =>
@@ -77,7 +77,7 @@ export const texts = {
     end: "Supprimer le compte",
     endText: "Supprimez définitivement vos conversations, artefacts, clés et fournisseurs.",
     endAction: "Supprimer le compte",
-    endTitle: "Supprimer votre compte ?",
+    endTitle: "Supprimer votre compte ?",
     endWhat:
       "Vos clés cesseront de fonctionner, les agents en cours s’arrêteront, et vos " +
       "conversations, artefacts, projets et fournisseurs seront supprimés. Le solde de votre " +

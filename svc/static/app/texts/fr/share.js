@@ -28,7 +28,7 @@ const share = {
   endsOn: (day) => `expire le ${day}`,
   endless: "sans limite de durée",
   end: "Désactiver le lien",
-  endTitle: "Désactiver ce lien ?",
+  endTitle: "Désactiver ce lien ?",
   endText: "Il ne s’ouvrira plus pour personne, et la copie sera supprimée. Votre conversation reste.",
   ended: "Le lien ne fonctionne plus.",
   untitled: "Sans titre",

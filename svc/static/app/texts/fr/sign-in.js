@@ -15,17 +15,17 @@ export const texts = {
       ["key", "Utilisez le même compte depuis curl, Python ou JavaScript."],
     ],
     signUp: "Créez votre compte",
-    toSignIn: "Vous avez déjà un compte ? Se connecter",
+    toSignIn: "Vous avez déjà un compte ? Se connecter",
     toSignUp: "Créer un compte",
     signUpAction: "Créer le compte",
     show: "Afficher le mot de passe",
     hide: "Masquer le mot de passe",
-    forgot: "Mot de passe oublié ?",
+    forgot: "Mot de passe oublié ?",
     forgotTitle: "Réinitialiser votre mot de passe",
     forgotText: "Nous vous enverrons un lien par e-mail. Il est valable une heure.",
     forgotAction: "Envoyer le lien",
     forgotDone:
-      "Si un compte existe avec cette adresse e-mail, nous avons envoyé un lien. Rien reçu ? " +
+      "Si un compte existe avec cette adresse e-mail, nous avons envoyé un lien. Rien reçu ? " +
       "Demandez un lien à l’opérateur de ce service.",
     forgotNoMail: "Ce service n’envoie pas d’e-mails. Demandez un lien à son opérateur.",
     back: "Retour à la connexion",

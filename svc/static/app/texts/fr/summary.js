@@ -5,7 +5,7 @@ export const texts = {
   ...first,
   viewLine: {
     label: "Début de ce que lit le modèle",
-    begins: "Le modèle lit ce chat à partir d’ici. Les messages précédents sont trop longs pour lui.",
+    begins: "Le modèle lit ce chat à partir d’ici. Les messages précédents dépassent son contexte.",
     summarized: "Le modèle lit ce chat à partir d’ici, ainsi qu’un résumé des messages précédents.",
     summarize: "Résumer les messages précédents",
     again: "Résumer à nouveau",

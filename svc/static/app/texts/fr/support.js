@@ -20,7 +20,7 @@ export const texts = {
     back: "Toutes les conversations",
     roles: { user: "Vous", operator: "Opérateur" },
     close: "Fermer la conversation",
-    closeTitle: "Fermer cette conversation ?",
+    closeTitle: "Fermer cette conversation ?",
     closeText: "Vous pourrez toujours la lire et en commencer une nouvelle.",
     closed: "Cette conversation est fermée.",
   },

@@ -23,7 +23,7 @@ export const importTexts = {
   statuses: { imported: "Importée", skipped: "Ignorée", failed: "Échec" },
   more: (n) => `Et ${number(n)} de plus.`,
   undo: "Annuler l’importation",
-  undoTitle: "Annuler cette importation ?",
+  undoTitle: "Annuler cette importation ?",
   undoText:
     "Tout ce qui a été importé sera supprimé, y compris ce que vous avez écrit depuis dans " +
     "ces conversations. Vous pourrez importer le fichier à nouveau.",
@@ -32,13 +32,13 @@ export const importTexts = {
 
 export const memoryTexts = {
   intro: "Les chats peuvent se souvenir de ces messages. Un message oublié reste dans sa conversation.",
-  search: "Afficher ce qu’une question rappelle",
+  search: "Voir ce dont les chats se souviennent pour une question",
   find: "Rechercher",
   forgotten: "Afficher les messages oubliés",
-  none: "Rien n’est rappelé.",
+  none: "Aucun souvenir.",
   noneForgotten: "Aucun message n’est oublié.",
   forget: "Oublier",
-  remember: "Se souvenir",
+  remember: "Mémoriser à nouveau",
   done: "Les chats ne se souviennent plus de ce message.",
   roles: { user: "Vous", assistant: "Assistant", system: "Système" },
 };
@@ -80,8 +80,8 @@ export const projectsTexts = {
     addNamed: (name) => `Ajouter ${name}`,
     added: "Ajouté",
     remove: (name) => `Retirer ${name}`,
-    removed: (name) => `« ${name} » a été retiré. L’artefact est conservé.`,
-    progress: (read, all) => `Lecture : ${read} sur ${count(all, "fichier", "fichiers")}`,
+    removed: (name) => `« ${name} » a été retiré. L’artefact est conservé.`,
+    progress: (read, all) => `Lecture : ${read} sur ${count(all, "fichier", "fichiers")}`,
     sum: (n, size) => `${count(n, "fichier", "fichiers")}, ${size} de texte`,
     states: { reading: "Lecture…", ready: "Prêt" },
     failed: (reason) => `Inutilisable. ${reason}`,
@@ -92,11 +92,11 @@ export const projectsTexts = {
   conversations: "Conversations",
   runs: "Exécutions d’agents",
   nothingFiled: "Rien ici pour le moment.",
-  deleteTitle: "Supprimer ce projet ?",
+  deleteTitle: "Supprimer ce projet ?",
   deleteText: (name) =>
-    `« ${name} » et ses instructions seront supprimés. Ses conversations, exécutions et ` +
+    `« ${name} » et ses instructions seront supprimés. Ses conversations, exécutions et ` +
     "artefacts sont conservés.",
-  deleted: (name) => `« ${name} » a été supprimé`,
+  deleted: (name) => `« ${name} » a été supprimé`,
 };
 
 export const mediaTexts = {
@@ -107,7 +107,7 @@ export const mediaTexts = {
   number: "Nombre d’images",
   draw: "Générer",
   drawing: "Génération…",
-  again: (prompt) => `Réutiliser : ${prompt}`,
+  again: (prompt) => `Réutiliser : ${prompt}`,
   gallery: "Galerie",
   sounds: "Audio",
   noPictures: "Aucune image pour le moment",

@@ -18,7 +18,7 @@ export const texts = {
       pro: `${rates.pro} chats par minute, et l’assistance`,
     },
     addFunds: "Ajouter des fonds",
-    testMoney: "Mode test : aucun argent réel n’est débité.",
+    testMoney: "Mode test : aucun argent réel n’est débité.",
     spend: "Dépenses",
     period: "Période",
     days: (n) => `${n} derniers jours`,
@@ -30,7 +30,7 @@ export const texts = {
     chartLabel: (n) =>
       `Dépenses par jour sur les ${n} derniers jours. Utilisez les flèches gauche et droite ` +
       "pour sélectionner un jour.",
-    most: (amount) => `jour le plus élevé : ${amount}`,
+    most: (amount) => `jour le plus élevé : ${amount}`,
     noSpend: "Aucune utilisation sur cette période.",
     onlyFree: "Seuls des modèles gratuits ont été utilisés sur cette période.",
     asTable: "Afficher en tableau",
@@ -49,13 +49,13 @@ export const texts = {
       testFunds: () => "Fonds ajoutés (argent de test)",
       allowance: (month) => `Allocation ${month}`,
       tokens: (model, input, output) =>
-        `${model} : ${number(input)} tokens en entrée et ${number(output)} en sortie`,
+        `${model} : ${number(input)} tokens en entrée et ${number(output)} en sortie`,
       cachedTokens: (model, input, cached, output) =>
-        `${model} : ${number(input)} tokens en entrée (${number(cached)} en cache) et ` +
+        `${model} : ${number(input)} tokens en entrée (${number(cached)} en cache) et ` +
         `${number(output)} en sortie`,
-      images: (model, n) => `${model} : ${count(n, "image", "images")}`,
-      searches: (model, n) => `${model} : ${count(n, "recherche", "recherches")}`,
-      speech: (model, n, seconds) => `${model} : ${count(n, "token audio", "tokens audio")} (${seconds} s)`,
+      images: (model, n) => `${model} : ${count(n, "image", "images")}`,
+      searches: (model, n) => `${model} : ${count(n, "recherche", "recherches")}`,
+      speech: (model, n, seconds) => `${model} : ${count(n, "token audio", "tokens audio")} (${seconds} s)`,
     },
     searching: (n) => `Pas dans les ${n} dernières opérations. Recherche en cours…`,
     csv: "Télécharger en CSV",

@@ -27,7 +27,7 @@ export const texts = {
     madeTitle: "La tua nuova chiave",
     once: "Copiala ora. Non potrai più vederla.",
     copyKey: "Copia chiave",
-    kept: "Fine",
+    kept: "Fatto",
     use: "Usa una chiave",
     useHint: "Sostituisci YOUR_KEY con una delle tue chiavi.",
     examples: "Impostazioni per i programmi",

@@ -22,7 +22,7 @@ export const texts = {
     deleteText: (name) => `“${name}” verrà eliminato.`,
     deleted: (name) => `“${name}” è stato eliminato`,
     shared: "Condivisi con te",
-    sharedText: "Questi prompt sono modificati dagli amministratori.",
+    sharedText: "Solo gli amministratori possono modificare questi prompt.",
     more: "Importa ed esporta",
     importAction: "Importa da un file",
     exportAction: "Esporta in un file",

@@ -9,6 +9,6 @@ export const texts = {
     all: "Seleziona tutto",
     selected: (n) => count(n, { one: "# conversazione selezionata", other: "# conversazioni selezionate" }),
     most: (n) => `Puoi selezionarne ${n} alla volta.`,
-    done: "Fine",
+    done: "Fatto",
   },
 };

@@ -4,7 +4,7 @@ import { texts as first } from "./first.js";
 export const texts = {
   ...first,
   settings: {
-    since: "Iscrizione",
+    since: "Membro dal",
     unverified: "La tua email non è verificata. Controlla la posta in arrivo o invia di nuovo il link.",
     noMail:
       "La tua email non è verificata e questo servizio non può inviare email. Chiedi al " +

@@ -5,7 +5,8 @@ export const texts = {
   ...first,
   viewLine: {
     label: "Inizio di ciò che il modello legge",
-    begins: "Il modello legge questa chat da qui in poi. I messaggi precedenti sono troppi per lui.",
+    begins:
+      "Il modello legge questa chat da qui in poi. I messaggi precedenti non rientrano nel suo contesto.",
     summarized: "Il modello legge questa chat da qui in poi, con un riassunto dei messaggi precedenti.",
     summarize: "Riassumi i messaggi precedenti",
     again: "Riassumi di nuovo",

@@ -29,7 +29,7 @@ export const toolTexts = {
     read_artifact: "Leggi un file",
     write_artifact: "Scrivi un file",
     generate_image: "Genera un’immagine",
-    generate_audio: "Parla",
+    generate_audio: "Genera voce",
     search_memory: "Cerca nella memoria",
     find_in_files: "Cerca nei file",
     read_file: "Leggi un file del progetto",
@@ -47,7 +47,7 @@ export const toolTexts = {
   },
   sources: {
     title: "Fonti",
-    more: (n) => count(n, { one: "un’altra trovata (#)", other: "altre # trovate" }),
+    more: (n) => count(n, { one: "# altra trovata", other: "# altre trovate" }),
     found: (n) => count(n, { one: "# fonte trovata", other: "# fonti trovate" }),
     page: (n) => `pagina ${number(n)}`,
     lines: (from, to) => (from === to ? `riga ${from}` : `righe ${from}–${to}`),
@@ -78,7 +78,7 @@ export const toolTexts = {
     change: "Modifica",
     left: (n) =>
       count(n, {
-        one: "Decidi su un’altra chiamata (#) per continuare.",
+        one: "Decidi su # altra chiamata per continuare.",
         other: "Decidi su altre # chiamate per continuare.",
       }),
     named: (action, tool) => `${action}: ${tool}`,

@@ -32,13 +32,13 @@ export const importTexts = {
 
 export const memoryTexts = {
   intro: "Le chat possono ricordare questi messaggi. Un messaggio dimenticato resta nella sua conversazione.",
-  search: "Mostra cosa ricorda una domanda",
+  search: "Mostra cosa ricordano le chat per una domanda",
   find: "Cerca",
   forgotten: "Mostra messaggi dimenticati",
   none: "Nessun ricordo.",
   noneForgotten: "Nessun messaggio è dimenticato.",
   forget: "Dimentica",
-  remember: "Ricorda",
+  remember: "Ricorda di nuovo",
   done: "Le chat non ricordano più questo messaggio.",
   roles: { user: "Tu", assistant: "Assistente", system: "Sistema" },
 };
@@ -71,7 +71,7 @@ export const projectsTexts = {
     none: "Ancora nessun file",
     noneText:
       "Trascina qui i documenti. Le chat e le esecuzioni di questo progetto possono " +
-      "cercarvi, leggerli e citarli.",
+      "cercare al loro interno, leggerli e citarli.",
     dropHere: "Trascina i file per aggiungerli a questo progetto",
     add: "Aggiungi file",
     choose: "Aggiungi un artefatto",
@@ -116,7 +116,7 @@ export const mediaTexts = {
   speed: "Velocità",
   cap: "Durata massima",
   capChoice: (minutes, words) => `${minutes} min, circa ${words} parole`,
-  speak: "Pronuncia",
+  speak: "Genera voce",
   speaking: "Generazione della voce…",
   truncated: (minutes) =>
     `L’audio è stato tagliato dopo ${minutes}. Scegli una durata massima maggiore per ascoltare tutto.`,

@@ -205,7 +205,7 @@ export const texts = {
     cutShort: "回答が長さの上限に達しました。",
     unverified: "ファイルにありません",
     emptyAnswer: "この回答は空です。",
-    filtered: "プロバイダーがこの回答の残りをフィルターしました。",
+    filtered: "プロバイダーのフィルターにより、この回答の残りは表示されません。",
     recalled: (n) => `以前のチャットから ${number(n)} か所を使用`,
     recalledFrom: "以前のチャットから",
     toEnd: "一番下へ移動",

@@ -29,7 +29,7 @@ export const toolTexts = {
     read_artifact: "ファイルを読む",
     write_artifact: "ファイルに書き込む",
     generate_image: "画像を生成",
-    generate_audio: "音声で話す",
+    generate_audio: "音声を生成",
     search_memory: "メモリを検索",
     find_in_files: "ファイルを検索",
     read_file: "プロジェクトのファイルを読む",
@@ -78,7 +78,7 @@ export const toolTexts = {
   },
   choice: {
     title: "このチャットのツール",
-    intro: "モデルはオンのツールを使えます。",
+    intro: "オンにしたツールをモデルが使えます。",
     cannot: "このモデルはツールを呼び出せません。別のモデルを選んでください。",
     none: "ツールがありません。",
     gone: (names) => `利用できなくなりました：${names}。`,

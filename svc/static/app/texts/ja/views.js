@@ -29,20 +29,20 @@ export const importTexts = {
 };
 
 export const memoryTexts = {
-  intro: "チャットはこれらのメッセージを思い出せます。忘れたメッセージも会話には残ります。",
-  search: "質問で思い出される内容を表示",
+  intro: "チャットで参照されるメッセージです。メモリから外しても、会話には残ります。",
+  search: "質問したときに参照される内容を表示",
   find: "検索",
-  forgotten: "忘れたメッセージを表示",
-  none: "思い出される内容はありません。",
-  noneForgotten: "忘れたメッセージはありません。",
-  forget: "忘れる",
-  remember: "再び覚える",
-  done: "チャットはこのメッセージを思い出さなくなりました。",
+  forgotten: "メモリから外したメッセージを表示",
+  none: "参照される内容はありません。",
+  noneForgotten: "メモリから外したメッセージはありません。",
+  forget: "メモリから外す",
+  remember: "メモリに戻す",
+  done: "このメッセージは今後参照されません。",
   roles: { user: "あなた", assistant: "アシスタント", system: "システム" },
 };
 
 export const temporaryTexts = {
-  hint: "何も保存されず、思い出されません。再読み込みするとこのチャットは消えます。",
+  hint: "何も保存されず、メモリも使われません。再読み込みするとこのチャットは消えます。",
   files: "一時チャットは何も保存しないため、テキストファイルだけを添付できます。",
 };
 
@@ -95,7 +95,7 @@ export const projectsTexts = {
 export const mediaTexts = {
   intro: "画像と音声を作成します。アーティファクトとして保存されます。",
   kinds: { picture: "画像", sound: "音声" },
-  prompt: "画像を説明してください",
+  prompt: "作りたい画像の説明",
   size: "サイズ",
   number: "画像の枚数",
   draw: "生成",

@@ -24,7 +24,7 @@ export const texts = {
     deleteText: (name) => `“${name}” será excluído.`,
     deleted: (name) => `“${name}” foi excluído`,
     shared: "Compartilhados com você",
-    sharedText: "Os administradores alteram estes prompts.",
+    sharedText: "Somente administradores podem alterar estes prompts.",
     more: "Importar e exportar",
     importAction: "Importar de um arquivo",
     exportAction: "Exportar para um arquivo",

@@ -5,7 +5,7 @@ export const texts = {
   ...first,
   viewLine: {
     label: "Início do que o modelo lê",
-    begins: "O modelo lê este chat a partir daqui. As mensagens anteriores são demais para ele.",
+    begins: "O modelo lê este chat a partir daqui. As mensagens anteriores não cabem no contexto dele.",
     summarized: "O modelo lê este chat a partir daqui, além de um resumo das mensagens anteriores.",
     summarize: "Resumir mensagens anteriores",
     again: "Resumir novamente",

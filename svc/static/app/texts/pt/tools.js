@@ -29,7 +29,7 @@ export const toolTexts = {
     read_artifact: "Ler um arquivo",
     write_artifact: "Escrever um arquivo",
     generate_image: "Gerar uma imagem",
-    generate_audio: "Falar",
+    generate_audio: "Gerar voz",
     search_memory: "Buscar na memória",
     find_in_files: "Buscar nos arquivos",
     read_file: "Ler um arquivo do projeto",

@@ -32,13 +32,13 @@ export const importTexts = {
 
 export const memoryTexts = {
   intro: "Os chats podem lembrar estas mensagens. Uma mensagem esquecida permanece na conversa.",
-  search: "Mostrar o que uma pergunta lembra",
+  search: "Ver o que os chats lembrariam com uma pergunta",
   find: "Buscar",
   forgotten: "Mostrar mensagens esquecidas",
-  none: "Nada é lembrado.",
+  none: "Nenhuma lembrança.",
   noneForgotten: "Nenhuma mensagem foi esquecida.",
   forget: "Esquecer",
-  remember: "Lembrar",
+  remember: "Lembrar novamente",
   done: "Os chats não lembram mais esta mensagem.",
   roles: { user: "Você", assistant: "Assistente", system: "Sistema" },
 };
@@ -114,8 +114,8 @@ export const mediaTexts = {
   speed: "Velocidade",
   cap: "Duração máxima",
   capChoice: (minutes, words) => `${minutes} min, cerca de ${words} palavras`,
-  speak: "Falar",
-  speaking: "Gerando a fala…",
+  speak: "Gerar voz",
+  speaking: "Gerando voz…",
   truncated: (minutes) =>
     `O áudio foi cortado após ${minutes}. Escolha uma duração máxima maior para ouvir tudo.`,
   spoken: (length) => `${length} de fala`,

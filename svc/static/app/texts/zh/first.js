@@ -2,7 +2,7 @@
 import { limits } from "../../limits.js";
 import { count, number } from "../locale.js";
 
-const some = (title, n) => (n > 1 ? count(n, "个对话") : `“${title}”`);
+const some = (title, n) => (n > 1 ? ` ${count(n, "个对话")}` : `“${title}”`);
 
 export const texts = {
   name: "svc",
@@ -163,12 +163,12 @@ export const texts = {
     toolsOn: "已开启",
     toolsOff: "此模型不支持",
     waiting: "有一个工具正在等待你的批准。",
-    attached: "附加的文件",
+    attached: "附件",
     remove: (name) => `移除 ${name}`,
     drop: "将文件拖放到此处",
     reading: (name) => `正在读取 ${name}`,
     longPaste: "你粘贴了一段长文本。",
-    asFile: "作为文件附加",
+    asFile: "作为附件添加",
     pasted: "粘贴的文本.txt",
     wholeFile: "查看原始文件",
     you: "你",
@@ -297,7 +297,7 @@ export const texts = {
     tier: "套餐",
     tiers: { free: "免费", pro: "Pro" },
     noPayments: (contact) => `如需更多余额，请联系${contact ? ` ${contact}` : "运营者"}。`,
-    low: (amount) => `余额不足：剩余 ${amount}。`,
+    low: (amount) => `余额偏低：剩余 ${amount}。`,
     limitOf: (key) => (key ? `API 密钥“${key}”的月度限额` : "你的月度限额"),
     nearLimit: (limit, spent, most) => `${limit}即将用完：已用 ${spent}，共 ${most}。`,
     limitReached: (limit, spent, most) => `${limit}已用完：已用 ${spent}，共 ${most}。`,

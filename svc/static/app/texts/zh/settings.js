@@ -14,7 +14,7 @@ export const texts = {
     operatorsModel: "服务默认",
     memory: "记忆",
     sharesText: "查看你通过链接共享的对话，并停用链接。",
-    memoryText: "查看聊天可以回忆的内容，并忘记消息。",
+    memoryText: "查看聊天可以参考的内容，并将消息移出记忆。",
     titles: "新聊天的标题",
     titlesHint: "由聊天所用的模型按其价格生成；否则以开头的文字为标题。",
     titleChoices: { free: "由免费模型生成", always: "由所有模型生成", never: "使用开头的文字" },

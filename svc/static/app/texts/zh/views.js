@@ -7,7 +7,7 @@ export const importTexts = {
   action: "选择文件",
   sending: (size) => `正在上传，目前 ${size}…`,
   reading: (n) => `正在导入，目前 ${number(n)} 个对话…`,
-  done: (source) => `从${source}的导入已完成。`,
+  done: (source) => `从 ${source} 导入完成。`,
   sources: {
     chatgpt: "ChatGPT",
     claude: "Claude",
@@ -27,20 +27,20 @@ export const importTexts = {
 };
 
 export const memoryTexts = {
-  intro: "聊天可以回忆这些消息。被忘记的消息仍保留在其对话中。",
-  search: "查看一个问题会回忆起什么",
+  intro: "聊天可以参考这些消息。移出记忆的消息仍保留在原对话中。",
+  search: "查看提问时会参考的内容",
   find: "搜索",
-  forgotten: "显示已忘记的消息",
-  none: "没有回忆到任何内容。",
-  noneForgotten: "没有已忘记的消息。",
-  forget: "忘记",
-  remember: "恢复记忆",
-  done: "聊天不再回忆此消息。",
+  forgotten: "显示已移出记忆的消息",
+  none: "没有可参考的内容。",
+  noneForgotten: "没有已移出记忆的消息。",
+  forget: "移出记忆",
+  remember: "恢复到记忆",
+  done: "聊天不会再参考此消息。",
   roles: { user: "你", assistant: "助手", system: "系统" },
 };
 
 export const temporaryTexts = {
-  hint: "不会存储或回忆任何内容。重新加载页面后，此聊天会消失。",
+  hint: "不会保存任何内容，也不会使用记忆。重新加载页面后，此聊天会消失。",
   files: "临时聊天只接受文本文件，因为它不存储任何内容。",
 };
 
