@@ -130,7 +130,7 @@ async def test_wallet_shows_what_is_left_of_the_allowance(
         await page.reload()
         await expect(page.get_by_text("$3.98 of $4.00 left, renews on 1")).to_be_visible()
         await expect(page.get_by_text("Allowance 20")).to_be_visible()
-        await expect(page.locator(".toast")).to_have_count(0)
+        await expect(page.locator(".main > .notice .notice-text")).to_have_count(0)
         # A page that is still loading would learn of the debit, and the reload would close its one warning of the day.
         address = page.url
         await page.goto("about:blank")
@@ -138,7 +138,7 @@ async def test_wallet_shows_what_is_left_of_the_allowance(
         await page.goto(address)
         await expect(page.get_by_text("$0.80 of $4.00 left")).to_be_visible()
         told = re.compile("^Low balance: \\$0.80 left. Your allowance renews on 1 [A-Z][a-z]+\\.")
-        await expect(page.locator(".toast")).to_have_text(told)
+        await expect(page.locator(".main > .notice .notice-text")).to_have_text(told)
         await expect(page.locator(".spending.warn")).to_be_visible()
 
 

@@ -76,18 +76,18 @@ async def test_key_has_a_limit_that_can_be_changed(server: RunningServer, browse
         await page.reload()
         await expect(page.locator(".spending.warn")).to_have_text("$2.00 of $2.50 spent this month")
         assert await bar.evaluate("bar => bar.value / bar.max") == 0.8
-        toast = page.locator(".toast")
+        warning = page.locator(".main > .notice")
         limit = "The monthly limit of the API key “nightly”"
-        await expect(toast).to_contain_text(f"{limit} is nearly reached: $2.00 of $2.50 spent.")
+        await expect(warning).to_contain_text(f"{limit} is nearly reached: $2.00 of $2.50 spent.")
         await asyncio.to_thread(spend, server, visitor.id, 500_000, key["id"])
         await page.goto("/#/settings")  # every view has the notice
         await page.reload()
-        await expect(toast).to_contain_text(f"{limit} is reached: $2.50 of $2.50 spent.")
-        await toast.get_by_role("button", name="API keys").click()
+        await expect(warning).to_contain_text(f"{limit} is reached: $2.50 of $2.50 spent.")
+        await warning.get_by_role("link", name="API keys").click()
         await expect(page.locator(".spending.warn")).to_have_text("$2.50 of $2.50 spent this month")
         await page.reload()
         await expect(page.locator(".spending.warn")).to_be_visible()
-        await expect(toast).to_have_count(0)  # once a day
+        await expect(warning).to_have_count(0)  # once a day
         assert await findings(page) == []
         await page.get_by_role("button", name="Edit key nightly").click()
         await expect(page.get_by_label("Name")).to_have_value("nightly")
@@ -116,19 +116,19 @@ async def test_wallet_shows_the_limit_and_a_notice_from_80_percent(
         await asyncio.to_thread(spend, server, visitor.id, 3_999_999)
         await page.reload()
         await expect(page.locator(".spending")).to_have_text("$3.999999 of $5.00 spent this month")
-        await expect(page.locator(".toast")).to_have_count(0)
+        warning = page.locator(".main > .notice")
+        await expect(warning).to_have_count(0)
         await asyncio.to_thread(spend, server, visitor.id, 1)
         await page.reload()
-        toast = page.locator(".toast")
-        await expect(toast).to_contain_text("Your monthly limit is nearly reached: $4.00 of $5.00 spent.")
+        await expect(warning).to_contain_text("Your monthly limit is nearly reached: $4.00 of $5.00 spent.")
         assert await findings(page) == []
         await page.get_by_role("button", name="Change limit").click()
         await page.get_by_label("Monthly limit").fill("4")
         await page.get_by_role("button", name="Save").click()
-        await expect(toast.last).to_contain_text("Your monthly limit is reached: $4.00 of $4.00 spent.")
-        while await toast.count():  # it covers the composer for half a minute
-            await toast.last.get_by_role("button", name="Dismiss").click()
-        await page.goto("/#/chat")
+        await expect(warning.last).to_contain_text("Your monthly limit is reached: $4.00 of $4.00 spent.")
+        await warning.first.get_by_role("button", name="Dismiss").click()
+        await page.goto("/#/chat")  # the other one is above the chat and covers nothing
+        await expect(warning).to_be_visible()
         await choose_model(page, "assistant-paid")
         await page.get_by_label("Message", exact=True).fill("What is 2 + 2?")
         await page.get_by_role("button", name="Send").click()

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { expired, online, session, signOut } from "./api.js";
-import { Dialog, IconButton, Menu, toast } from "./components.js";
+import { Button, Dialog, IconButton, Menu, Notice } from "./components.js";
 import { balance, cost, dayOfMonth } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
@@ -34,6 +34,7 @@ const keyLimitShown = remembered("key-limit-shown", "");
 const isSandbox = remembered("sandbox", false); // so that the next load shows it from the start
 const drawer = signal(/** @type {boolean | "search"} */ (false));
 const keyList = signal(false);
+const warnings = signal(/** @type {{text: string, label: string, href: string}[]} */ ([]));
 const signInAgain = signal(null); // the component, once it is needed
 
 /** Load the component. After an upgrade of the service, that needs the new page. */
@@ -100,6 +101,7 @@ export default function Shell({ view, children }) {
           <${IconButton} icon="edit" label=${t.newChat} href=${link("chat")} />
         </div>
         ${!online.value && html`<p class="offline" role="status">${t.offline}</p>`}
+        ${warnings.value.map((one) => html`<${Warning} key=${one.text} of=${one} />`)}
         ${children}
       </main>
       ${view === "chat" && preview.value && html`<${preview.value.Panel} ...${preview.value} />`}
@@ -129,19 +131,26 @@ function tellLow(account) {
 function tellLimit(shown, { monthly_limit_micros: limit, spent_this_month_micros: spent }, key = null) {
   const tell = spent < limit ? "nearLimit" : "limitReached";
   const text = texts.wallet[tell](texts.wallet.limitOf(key?.name), cost(spent), cost(limit));
-  const action = key && { label: texts.views.keys, onSelect: () => go(link("keys")) };
-  warnOnceADay(shown, text, action, `${tell} ${key?.id ?? ""}`);
+  warnOnceADay(shown, text, key ? "keys" : "wallet", `${tell} ${key?.id ?? ""}`);
 }
 
-function warnOnceADay(shown, text, action = null, about = "") {
+/** Show a warning above the view, with a link to the view `to`. */
+function warnOnceADay(shown, text, to = "wallet", about = "") {
   const today = `${new Date().toISOString().slice(0, 10)} ${about}`;
   if (shown.peek() === today) return;
   shown.value = today;
-  toast(text, {
-    kind: "warn",
-    seconds: 30,
-    action: action ?? { label: texts.common.toWallet, onSelect: () => go(link("wallet")) },
-  });
+  const label = to === "keys" ? texts.views.keys : texts.common.toWallet;
+  warnings.value = [...warnings.peek(), { text, label, href: link(to) }];
+}
+
+function Warning({ of }) {
+  const dismiss = () => {
+    warnings.value = warnings.peek().filter((one) => one !== of);
+  };
+  return html`<${Notice} kind="warn" action=${html`
+    <${Button} small href=${of.href} onClick=${dismiss}>${of.label}<//>
+    <${IconButton} icon="close" size=${16} label=${texts.common.dismiss} onClick=${dismiss} />
+  `}>${of.text}<//>`;
 }
 
 function Sidebar({ view }) {
