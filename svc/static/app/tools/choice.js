@@ -104,10 +104,11 @@ function Tool({
     }
   };
   const label = source === "service" ? nameOf(name) : name.slice(source.length + 2);
+  const hint = (source === "service" && toolTexts.toolHints[name]) || short(description);
   return html`<div class="tool-choice">
     <${Switch}
       label=${label}
-      hint=${html`${short(description)}
+      hint=${html`<span dir="auto">${hint}</span>
         <span class="facts-inline">${facts.filter(Boolean).join(" · ")}</span>`}
       checked=${isOn}
       disabled=${isOff}

@@ -34,6 +34,21 @@ export const toolTexts = {
     find_in_files: "البحث في الملفات",
     read_file: "قراءة ملف من المشروع",
   },
+  toolHints: {
+    search_web: "يعثر على صفحات وعناوينها.",
+    fetch_url: "يفتح عنوانًا ويقرأ نصه.",
+    run_python: "يشغّل برامج قصيرة بدون ملفات أو شبكة.",
+    calculate: "يحسب بدقة.",
+    current_time: "التاريخ والوقت بالتوقيت العالمي (UTC).",
+    list_artifacts: "يعرض أحدث ملفاتك.",
+    read_artifact: "يقرأ نص ملف.",
+    write_artifact: "يحفظ نصًا كملف.",
+    generate_image: "يحفظ الصورة كملف.",
+    generate_audio: "يحفظ الكلام كملف.",
+    search_memory: "يعثر على رسائل من دردشات سابقة.",
+    find_in_files: "يعثر على مقاطع في ملفات المشروع.",
+    read_file: "يقرأ جزءًا من ملف في المشروع.",
+  },
   ofServer: (server, tool) => `${server}: ${tool}`,
   steps: {
     title: (n) =>

@@ -34,6 +34,22 @@ export const toolTexts = {
     find_in_files: "Search files",
     read_file: "Read a project file",
   },
+  /** For people. The descriptions of the tools are for models. */
+  toolHints: {
+    search_web: "Finds pages and their addresses.",
+    fetch_url: "Opens an address and reads its text.",
+    run_python: "Runs short programs without files and network.",
+    calculate: "Computes exactly.",
+    current_time: "The date and the time in UTC.",
+    list_artifacts: "Your newest artifacts.",
+    read_artifact: "Reads the text of an artifact.",
+    write_artifact: "Saves a text as an artifact.",
+    generate_image: "Saves the image as an artifact.",
+    generate_audio: "Saves the speech as an artifact.",
+    search_memory: "Finds messages of your earlier chats.",
+    find_in_files: "Finds passages in the files of the project.",
+    read_file: "Reads a part of a file of the project.",
+  },
   ofServer: (server, tool) => `${server}: ${tool}`,
   steps: {
     title: (n) => count(n, "step", "steps"),
