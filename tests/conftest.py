@@ -20,7 +20,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from app import create_app
-from svc import retry
 from svc.auth import accounts
 from svc.config import Config
 from svc.schema import newest_schema
@@ -209,13 +208,6 @@ def config(tmp_path: Path, clocks: Clocks) -> Iterator[Config]:
         argon2_time_cost=1,
     )
     log.close()
-
-
-@pytest.fixture
-def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the pauses between two tries to store what must be stored."""
-    monkeypatch.setattr(retry, "_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(retry, "_LATER_SECONDS", 0.02)
 
 
 @cache

@@ -758,12 +758,10 @@ def test_kill_9_at_any_moment_keeps_acknowledged_writes(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
-    """A database of the schema that commands know too."""
-    schema = tmp_path / "schema.sql"
-    schema.write_text(SCHEMA)
-    monkeypatch.setattr(schema_module, "SCHEMA", schema)
+async def served(tmp_path: Path) -> AsyncIterator[Database]:
+    """A database of the version that commands know too."""
     database = await open_database(tmp_path / "a.db")
+    await database.write(lambda tx: tx.execute(SCHEMA) and None)
     yield database
     await database.close()
 

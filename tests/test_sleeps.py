@@ -50,7 +50,6 @@ FIXED = {
         builtin/test_processes.py test_two_processes_run_and_others_wait
         server/test_signals_process.py test_closed_terminal_does_not_stop_the_server
         test_db.py test_a_server_waits_for_a_command_and_then_writes
-        test_retry.py test_shutdown_ends_the_retries
     """,
     UNSEEN: """
         agents/test_endings_process.py test_random_runs_leave_nothing_behind

@@ -28,6 +28,7 @@ from tests.support.agent_runs import (
 from tests.support.cases import each, named
 from tests.support.full_disk import full_disk
 from tests.support.local_server import LocalServer, local_server
+from tests.support.loop_clock import advance_loop, hastened
 from tests.support.model_answers import Wanted
 from tests.support.model_server import ModelServer
 from tests.support.people import PASSWORD, new_person
@@ -448,7 +449,6 @@ async def test_empty_wallet_in_mid_run_is_an_error_and_used_tokens_are_paid(
         assert await listed(client, poor, "/v1/agents/runs") == []
 
 
-@pytest.mark.usefixtures("quick_retries")
 async def test_storage_fault_at_the_end_is_an_error_and_is_recorded_later(
     server: LocalServer, account: Account, models: ModelServer
 ) -> None:
@@ -462,7 +462,7 @@ async def test_storage_fault_at_the_end_is_an_error_and_is_recorded_later(
             gone.leave("rst")
             models.release.set()
             for stream in streams:
-                await stream.rest()
+                await hastened(stream.rest())
                 assert checked(stream)[-1]["error"]["code"] == "storage_unavailable"
                 assert (await record_of(client, account, stream.headers["x-service-run"]))["status"] == "running"
             assert (await client.get("/readyz")).status_code == 503
@@ -470,6 +470,7 @@ async def test_storage_fault_at_the_end_is_an_error_and_is_recorded_later(
             script = {"goal": "say hi", "model": "builtin/script"}
             refused = await client.post(RUN, json=script, headers=account.headers)
             assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage_unavailable")
+        advance_loop(2)  # then they are stored
         for stream in (*streams, gone):
             record = await ended(client, account, stream.headers["x-service-run"])
             assert record["status"] == "error" and record["error"]["code"] == "storage_unavailable"
@@ -480,15 +481,15 @@ async def test_storage_fault_at_the_end_is_an_error_and_is_recorded_later(
         assert (await run_to_the_end(server, account, "say hi"))[-1]["type"] == "final"
 
 
-@pytest.mark.usefixtures("quick_retries")
 async def test_permanent_storage_fault_leaves_the_run_to_the_next_start(
     tmp_path: Path, server: LocalServer, account: Account
 ) -> None:
     stream = await begun(server, account, "wait 100\nsay hi")
     with full_disk():
-        await stream.rest()
+        await hastened(stream.rest())
         assert checked(stream)[-1]["error"]["code"] == "storage_unavailable"
         await server.stop()
+        advance_loop(2)
         await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})  # nothing tries again
     async with local_server(tmp_path) as server, server.client() as client:
         record = await record_of(client, account, stream.headers["x-service-run"])

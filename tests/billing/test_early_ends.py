@@ -14,6 +14,7 @@ from tests.support.agent_runs import RUN
 from tests.support.calls import GENERATE, IMAGES, SPEECH, TRANSCRIPTIONS, Answer, Call, Person, calls, catalog, people
 from tests.support.full_disk import full_disk
 from tests.support.local_server import LocalServer, local_server
+from tests.support.loop_clock import advance_loop, hastened
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows, watch
 from tests.support.people import command
@@ -195,17 +196,17 @@ async def test_fault_of_the_model_server_charges_only_the_output_that_was_sent(l
     await lab.charged("model server", SILENT)
 
 
-@pytest.mark.usefixtures("quick_retries")
 async def test_full_disk_charges_only_the_output_that_was_sent(lab: Lab) -> None:
     """The end of a stream follows its settlement. No finish reason and no usage is sent before the error."""
     begun = await lab.begin(WAITING)
     with full_disk():
         lab.models.release.set()
         for name, (_, task) in begun.items():
-            answer = await task
+            answer = await hastened(task)
             assert answer.status == (200 if answer.is_stream else 503), name
             assert not answer.is_stream or (answer.is_ended and answer.text == "Hello, world!"), name
             assert answer.error in ("storage_unavailable", "server_error", "overloaded_error") and not answer.ends, name
+    advance_loop(2)  # then it is stored
     await lab.charged("disk", WAITING, produced_tokens=5)
     (line,) = await logged(lab.server.log_lines, route=RUN)
     assert (line["code"], line["cause"]) == ("storage_unavailable", "SQLITE_IOERR_WRITE") and "error" not in line

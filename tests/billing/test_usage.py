@@ -115,12 +115,18 @@ def test_cached_input_is_in_all_views_and_stays_after_its_account() -> None:
     assert invariants.broken(conn) == invariants.broken_usage(conn) == []
 
 
-def test_list_beyond_its_bound_has_more(monkeypatch: Any) -> None:
-    monkeypatch.setattr(usage, "_MOST_ROWS", 3)
+def test_list_beyond_its_bound_has_more() -> None:
     conn = empty_database()
     account_id = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
-    for number in range(4):
-        add_call(conn, (account_id, None, f"m{number}", day_of(NOW), ""), 1, 1, 0)
+    add_call(conn, (account_id, None, "m", day_of(NOW), ""), 1, 1, 0)
+    (columns,) = conn.execute("SELECT group_concat(name) FROM pragma_table_info('usage_days')").fetchone()
+    others = columns.replace("model", "'m' || i")
+    count = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)"
+    conn.execute(f"INSERT INTO usage_days ({columns}) {count} SELECT {others} FROM usage_days, n")
+    assert not usage.usage_page(conn, account_id, "2026-01-01").has_more
+    add_call(conn, (account_id, None, "n", day_of(NOW), ""), 1, 1, 0)
     page = usage.usage_page(conn, account_id, "2026-01-01")
-    assert (len(page.items), page.has_more) == (3, True)
+    assert (len(page.items), page.has_more) == (10_000, True)
+    after = page.items[-1]["id"]
+    assert [row["model"] for row in usage.usage_page(conn, account_id, "2026-01-01", after=after).items] == ["n"]
     assert not usage.usage_page(conn, account_id, "2026-01-01", by="key").has_more

@@ -2,32 +2,14 @@
 
 import json
 import os
-import sys
-from pathlib import Path
-
-import pytest
 
 from svc.builtin import pdf, speak
 from svc.builtin.painter import paint
 from svc.builtin.processes import ProcessPool
-from tests.support.voice import program
-
-ORDER = """
-import json, os, resource
-CPU_SECONDS, MEMORY_BYTES = 30, 1 << 30
-def answer(order):
-    limits = [resource.getrlimit(limit) for limit in (resource.RLIMIT_CPU, resource.RLIMIT_AS)]
-    return json.dumps([order, os.getpriority(os.PRIO_PROCESS, 0), limits]).encode()
-"""
 
 
-async def test_module_answers_an_order_within_its_limits_and_after_the_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "orders.py").write_text(ORDER)
-    python = program(tmp_path, "python", f'shift; export PYTHONPATH={tmp_path}; exec {sys.executable} -sS "$@"')
-    monkeypatch.setattr(sys, "executable", str(python))
-    pool = ProcessPool("orders")
+async def test_module_answers_an_order_within_its_limits_and_after_the_server() -> None:
+    pool = ProcessPool("tests.support.told_limits")
     order, priority, limits = json.loads(await pool.run({"prompt": "\u00e4"}))
     await pool.close()
     assert order == {"prompt": "\u00e4"} and priority == min(os.getpriority(os.PRIO_PROCESS, 0) + 15, 19)

@@ -1,6 +1,7 @@
 """`svc models …`: files are added, listed and removed in the folder that the service reads."""
 
-import sys
+import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -87,13 +88,17 @@ def test_without_the_extra_the_command_says_what_to_install(
     assert "svc[local]" in capsys.readouterr().out
 
 
-def test_terminal_shows_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    progress = models._Progress()
-    progress.show(50 * 1024**2, 100 * 1024**2)
-    progress.show(100 * 1024**2, 100 * 1024**2)
-    first, last = capsys.readouterr().out.split("\r")[1:]
-    assert first == f"[{'#' * 20}{' ' * 20}] 50 of 100 MiB, 50 %" and last.endswith("100 %\n")
+def test_terminal_shows_a_bar(folder: Path, source: Path) -> None:
+    shown, terminal = os.openpty()
+    with open(terminal, "w") as out, contextlib.redirect_stdout(out):
+        assert cli.main(["models", "add", str(source)]) == 0
+    text = b""
+    while b"local/source" not in text:  # the last line
+        text += os.read(shown, 10_000)
+    os.close(shown)
+    first, *_, last = text.decode().split("\r[")[1:]
+    assert first == f"{'#' * 7:<40}] 1 of 5 MiB, 19 %"
+    assert last.startswith(f"{'#' * 40}] 5 of 5 MiB, 100 %\r\n")
 
 
 def test_suggested_models_have_address_size_licence_and_memory(capsys: pytest.CaptureFixture[str]) -> None:

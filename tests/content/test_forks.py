@@ -37,29 +37,33 @@ def count(conn: sqlite3.Connection, account_id: str) -> tuple[int, int]:
     return tuple(conn.execute(query, (account_id,)).fetchone())  # type: ignore[return-value]
 
 
-async def test_long_conversation_is_copied_in_several_transactions(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    account_id, conversation_id, last = await filled(service, 40)
-    monkeypatch.setattr(forks, "_SOME_SECONDS", 0.0)
-    slices = []
-    copy = forks._copy_some
+async def left(db: Database, account_id: str) -> tuple[int, int, int]:
+    """The conversations and messages of an account, and all reserved room."""
+    room = "SELECT count(*) FROM reserved_room"
+    return *(await db.read(count, account_id)), await db.read(lambda conn: conn.execute(room).fetchone()[0])
 
-    def noted(*args: Any) -> list[int]:
-        slices.append(copy(*args))
-        return slices[-1]
 
-    monkeypatch.setattr(forks, "_copy_some", noted)
+async def copied(db: Database, account_id: str, most: int) -> int:
+    """Wait until a transaction has copied a part of the `most` messages, and return how many there are."""
+    async with asyncio.timeout(20):
+        while (found := (await db.read(count, account_id))[1]) <= most:
+            await asyncio.sleep(0)
+    return found
+
+
+async def test_long_conversation_is_copied_in_several_transactions(service: Service) -> None:
+    account_id, conversation_id, last = await filled(service, 200)
     db: Database = service.state["db"]
-    made = await forks.fork(db, account_id, conversation_id, last, NOW)
-    assert [len(left) for left in slices] == list(range(39, -1, -1))
-    assert await db.read(count, account_id) == (2, 80)
+    copying = asyncio.create_task(forks.fork(db, account_id, conversation_id, last, NOW))
+    assert 200 < await copied(db, account_id, 200) < 400
+    made = await copying
+    assert await db.read(count, account_id) == (2, 400)
     texts = "SELECT content FROM messages WHERE conversation_id = ? ORDER BY number"
-    copied, original = [
+    of_copy, original = [
         await db.read(lambda conn, one=one: [row[0] for row in conn.execute(texts, (one,))])
         for one in (made.id, conversation_id)
     ]
-    assert copied == original
+    assert of_copy == original
 
 
 async def test_answer_in_progress_cannot_be_forked(service: Service) -> None:
@@ -70,22 +74,26 @@ async def test_answer_in_progress_cannot_be_forked(service: Service) -> None:
     await service.state["db"].write(history.end_interrupted_answers)
 
 
-@pytest.mark.parametrize("error", [ApiError("storage_unavailable"), asyncio.CancelledError()])
-async def test_copy_that_fails_is_removed(
-    service: Service, monkeypatch: pytest.MonkeyPatch, error: BaseException
-) -> None:
-    account_id, conversation_id, last = await filled(service, 3)
-    copy, calls = forks._copy_some, []
-
-    def failing(tx: sqlite3.Connection, account_id: str, fork_id: str, numbers: list[int]) -> list[int]:
-        if calls:
-            raise error
-        calls.append(copy(tx, account_id, fork_id, numbers[:1]))
-        return numbers[1:]
-
-    monkeypatch.setattr(forks, "_copy_some", failing)
+async def test_copy_that_fails_is_removed(service: Service) -> None:
+    account_id, conversation_id, last = await filled(service, 200)
     db: Database = service.state["db"]
-    with pytest.raises(type(error)):
+    full = """
+        CREATE TRIGGER fails BEFORE INSERT ON messages WHEN (SELECT count(*) FROM messages) = 390
+        BEGIN SELECT RAISE(FAIL, 'no more'); END
+    """
+    await db.write(lambda tx: tx.execute(full) and None)
+    with pytest.raises(sqlite3.IntegrityError, match="no more"):
         await forks.fork(db, account_id, conversation_id, last, NOW)
-    assert await db.read(count, account_id) == (1, 3)
-    assert await db.read(lambda conn: conn.execute("SELECT count(*) FROM reserved_room").fetchone()[0]) == 0
+    await db.write(lambda tx: tx.execute("DROP TRIGGER fails") and None)
+    assert await left(db, account_id) == (1, 200, 0)
+
+
+async def test_cancelled_copy_is_removed(service: Service) -> None:
+    account_id, conversation_id, last = await filled(service, 200)
+    db: Database = service.state["db"]
+    copying = asyncio.create_task(forks.fork(db, account_id, conversation_id, last, NOW))
+    await copied(db, account_id, 200)
+    copying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await copying
+    assert await left(db, account_id) == (1, 200, 0)

@@ -1,6 +1,8 @@
 """Pictures as paid calls: what is made, by whom, and what it costs."""
 
 import asyncio
+import os
+import signal
 import sqlite3
 import threading
 from collections.abc import AsyncIterator
@@ -16,6 +18,7 @@ from tests.conftest import Clocks
 from tests.support.cases import each
 from tests.support.media_lab import IMAGES, PRICE, Lab, media_lab, pictures
 from tests.support.model_media import PNG
+from tests.support.voice import children, until_children
 from tests.support.waiting import run_ready, until
 
 
@@ -132,17 +135,15 @@ async def test_only_the_first_picture_of_a_request_may_be_refused(lab: Lab, monk
     assert waits == [False, True, True]
 
 
-async def test_failed_pictures_are_free(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def die(order: Any, **options: Any) -> bytes:
-        if order.get("variation") == 0:
-            return b"A scene.\n" + PNG
-        from svc.errors import UpstreamFault
-
-        raise UpstreamFault("cut", "The helper process ended with status -9.")
-
-    monkeypatch.setattr(lab.service.state["media"].painter, "run", die)
+async def test_failed_pictures_are_free(lab: Lab) -> None:
     for response_format in ("b64_json", "url"):
-        answer = await lab.post(IMAGES, prompt="hills", model="builtin/paint", n=2, response_format=response_format)
+        body = {"prompt": "hills", "model": "builtin/paint", "n": 2, "response_format": response_format}
+        asking = asyncio.create_task(lab.post(IMAGES, **body))
+        first = await until_children(1)
+        await until(lambda first=first: children() - first, every_seconds=0.001)
+        for helper in children() - first:
+            os.kill(helper, signal.SIGKILL)
+        answer = await asking
         assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_error")
     assert await lab.spent() == 0 and await kept(lab) == []
     assert (await lab.post(IMAGES, prompt="hills", model="builtin/paint")).status_code == 200

@@ -31,6 +31,7 @@ from svc.server.sse import Drain, Interrupt
 from tests.conftest import Service, bearer
 from tests.support.cases import each
 from tests.support.full_disk import full_disk
+from tests.support.loop_clock import advance_loop, hastened
 from tests.support.model_answers import Wanted
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, most_tokens, rows, watch
@@ -997,7 +998,6 @@ async def test_hold_of_a_canceled_reservation_is_released(lab: Lab) -> None:
         assert await lab.balance(person) == 1_000
 
 
-@pytest.mark.usefixtures("quick_retries")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_settlement_on_a_full_disk_is_an_error_and_written_later(lab: Lab, kind: str) -> None:
     person = await lab.person(100_000)
@@ -1005,7 +1005,7 @@ async def test_settlement_on_a_full_disk_is_an_error_and_written_later(lab: Lab,
     await until(lambda: lab.upstream.waiting)
     with full_disk():
         lab.upstream.release.set()
-        answer = await asking
+        answer = await hastened(asking)
         refused = await lab.ask(kind, person, "lab/ok")
         held = (await lab.get(person, "/billing/account"))["held_micros"]
     assert (refused.status_code, refused.json()["error"]["code"], len(lab.upstream.requests)) == (
@@ -1020,6 +1020,7 @@ async def test_settlement_on_a_full_disk_is_an_error_and_written_later(lab: Lab,
     else:
         last = events(answer)[-1 if kind == "run" else -2]
         assert last["error"]["code"] == "storage_unavailable"
+    advance_loop(2)  # then it is stored
     await lab.settled(person)
     # A client that got the text pays for the output. An error instead of it costs nothing.
     assert await lab.balance(person) == 100_000 - (0 if kind == "json" else 10)

@@ -142,17 +142,26 @@ def test_decoding_a_large_picture_does_not_block_threads() -> None:
     assert found == content
 
 
-@each("slice_characters", [1, 2, 3, 5, 64])
-def test_base64_decodes_the_same_in_slices_of_any_size(monkeypatch: pytest.MonkeyPatch, slice_characters: int) -> None:
-    monkeypatch.setattr("svc.inference.image_call._SLICE_CHARACTERS", slice_characters)
-    for encoded in (PLAIN, PLAIN.rstrip("="), PLAIN + "\n==\n", f"data:image/jpeg;base64,{PLAIN[:77]}\r\n{PLAIN[77:]}"):
-        assert contents({"b64_json": encoded}) == [BYTES]
+@each("lines", ["", "\n", "\n" * 2, "\n" * 3, "\n" * 4, "\n" * 5])
+def test_base64_decodes_the_same_around_the_end_of_a_slice(lines: str) -> None:
+    """A slice has 256 Ki characters, so the line breaks before a text move what is around its end."""
+    content = BYTES[:3] + bytes(3 * 64 * 1024 - 5)
+    plain, longer = (base64.b64encode(content + bytes(more)).decode() for more in (0, 5))
+    assert len(plain) == 256 * 1024 and plain.endswith("==")
     for encoded in (
-        "=" + PLAIN,
-        PLAIN[:7] + "=" + PLAIN[8:],
-        PLAIN[:8] + "==" + PLAIN[8:],
-        PLAIN[:6] + "==" + PLAIN[8:],
-        PLAIN + "A",
+        lines + plain,
+        lines + plain.rstrip("="),
+        f"{lines}{plain.rstrip('=')}\n==\n",
+        f"data:image/jpeg;base64,{plain[:77]}\r\n{lines}{plain[77:]}",
+    ):
+        assert contents({"b64_json": encoded}) == [content]
+    end = 256 * 1024 - len(lines)
+    for encoded in (
+        "=" + lines + plain,
+        f"{lines}{longer[: end - 1]}={longer[end:]}",
+        f"{lines}{longer[: end - 2]}=={longer[end:]}",
+        f"{lines}{longer[: end - 1]}=={longer[end + 1 :]}",
+        lines + plain + "A",
     ):
         with pytest.raises(UpstreamFault, match="no base64"):
             read({"b64_json": encoded})

@@ -11,7 +11,6 @@ from svc.admin.users import set_admin_by_claim
 from svc.commands import doctor
 from svc.commands.doctor import examine
 from svc.config import Config
-from svc.inference.local import add
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.inference.local.test_model import chat, key_of, put
 from tests.support.admins import ask, log_of
@@ -21,8 +20,7 @@ from tests.support.waiting import until
 
 
 @pytest.fixture
-def config(config: Config, monkeypatch: pytest.MonkeyPatch) -> Config:
-    monkeypatch.setattr(add, "_PAUSE_SECONDS", 0.0)
+def config(config: Config) -> Config:
     return dataclasses.replace(config, local_helper=COMMAND)
 
 

@@ -18,6 +18,7 @@ from tests.support.byok import Names, add_provider
 from tests.support.cases import each
 from tests.support.format_server import FormatServer
 from tests.support.full_disk import full_disk
+from tests.support.loop_clock import advance_loop
 from tests.support.waiting import until
 from tests.support.watchdog import WATCHDOG
 
@@ -281,7 +282,6 @@ async def test_cut_stream_ends_with_the_error_of_its_format(
     assert await balance(service, headers) < 1_000_000  # for the texts that were sent
 
 
-@pytest.mark.usefixtures("quick_retries")
 @each("api", PATHS)
 async def test_end_of_a_stream_waits_for_the_settlement(
     service: Service, headers: dict[str, str], upstream: FormatServer, api: str
@@ -296,6 +296,7 @@ async def test_end_of_a_stream_waits_for_the_settlement(
     *_, before, last = events_in(answer.text)
     assert before["type"] in ("content_block_stop", "response.output_item.done") and last["type"] == CUT_ENDS[api]
     assert "message_stop" not in answer.text and "response.completed" not in answer.text
+    advance_loop(2)  # then it is stored
 
 
 @each("api", PATHS)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import pytest
 
 from svc import quota
 from svc.content import project_files
@@ -52,6 +51,12 @@ async def read(service: Service, headers: dict[str, str], project_id: str, artif
             if found["status"] != "reading":
                 return found
             await asyncio.sleep(0.01)
+
+
+async def has_text(service: Service, text_bytes: int) -> None:
+    """Store that the file of the service has so much text: to read it takes many seconds."""
+    statement = "UPDATE project_files SET text_bytes = ?"
+    await service.state["db"].write(lambda tx: tx.execute(statement, (text_bytes,)) and None)
 
 
 async def events_of(service: Service, headers: dict[str, str], body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -225,13 +230,11 @@ async def test_files_of_office_programs_and_pdfs_are_found_with_their_pages(serv
         assert (found[0]["name"], found[0]["page"]) == (name, pages[name]), found
 
 
-async def test_file_for_a_project_that_has_all_the_text_is_refused(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_file_for_a_project_that_has_all_the_text_is_refused(service: Service) -> None:
     headers = await service.bearer()
     project_id = await project_of(service, headers)
     await add(service, headers, project_id, await artifact(service, headers, b"x" * 100))
-    monkeypatch.setattr(project_files, "MOST_TEXT_BYTES", 100)
+    await has_text(service, project_files.MOST_TEXT_BYTES)
     body = {"artifact_id": await artifact(service, headers, b"y")}
     refused = await service.client.post(f"/projects/{project_id}/files", json=body, headers=headers)
     assert (refused.status_code, refused.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")

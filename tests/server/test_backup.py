@@ -1,7 +1,6 @@
 """A backup in a separate process: its environment, its end, and its faults. tests/routes/test_operations.py has the rest."""
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,8 @@ import pytest
 from svc.config import Config
 from svc.errors import ApiError
 from svc.server.backup import Backups
+from tests.support.full_disk import no_free_descriptors
+from tests.support.waiting import until
 
 
 def backups(folder: Path | None, data_dir: Path, logged: list[dict[str, Any]]) -> Backups:
@@ -25,6 +26,14 @@ async def finished(one: Backups) -> dict[str, Any]:
     return found
 
 
+def environments(folder: Path) -> list[bytes]:
+    """The variables of each process that makes a backup in `folder`."""
+    children = " ".join(path.read_text() for path in Path("/proc/self/task").glob("*/children")).split()
+    processes = [Path("/proc", child) for child in children]
+    wanted = b"\0backup\0--progress\0%b\0" % bytes(folder)
+    return [one.joinpath("environ").read_bytes() for one in processes if wanted in one.joinpath("cmdline").read_bytes()]
+
+
 async def test_failed_backup_is_logged_with_its_cause(tmp_path: Path) -> None:
     logged: list[dict[str, Any]] = []
     one = backups(tmp_path, tmp_path / "nothing", logged)
@@ -34,11 +43,11 @@ async def test_failed_backup_is_logged_with_its_cause(tmp_path: Path) -> None:
     assert [(line["event"], line["level"], line["error"]) for line in logged] == [("backup", "warning", last["error"])]
 
 
-async def test_process_that_cannot_start_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
+async def test_process_that_cannot_start_is_an_error(tmp_path: Path) -> None:
     one = backups(tmp_path, tmp_path, [])
-    await one.start()
-    assert (await finished(one))["error"].startswith("no process can be started")
+    with no_free_descriptors():
+        await one.start()
+        assert (await finished(one))["error"] == "no process can be started: Too many open files"
 
 
 async def test_second_backup_is_refused_while_one_is_made(tmp_path: Path) -> None:
@@ -51,14 +60,12 @@ async def test_second_backup_is_refused_while_one_is_made(tmp_path: Path) -> Non
 
 
 async def test_secrets_of_the_environment_are_not_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "python"
-    program.write_text(f"#!/bin/sh\nenv >{tmp_path}/environment\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setenv("LAB_KEY", "hunter2")
     monkeypatch.setenv("SVC_STRIPE_SECRET_KEY", "hunter2")
     one = backups(tmp_path, tmp_path / "data", [])
     await one.start()
-    assert (await finished(one))["error"] == "the backup was ended", "it has printed no result"
-    environment = (tmp_path / "environment").read_text()
-    assert "hunter2" not in environment and f"SVC_DATA_DIR={tmp_path}/data" in environment
+    await until(lambda: environments(tmp_path))
+    (environment,) = environments(tmp_path)
+    await one.close()
+    assert b"hunter2" not in environment and b"SVC_DATA_DIR=%b/data" % bytes(tmp_path) in environment.split(b"\0")
+    assert one.as_json()["last"]["error"] == "the backup was ended", "it has printed no result"

@@ -1,9 +1,6 @@
 """Work after the start that requests would do otherwise."""
 
-import os
-import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from starlette.datastructures import Headers
@@ -14,18 +11,7 @@ from svc.routes import pages
 from svc.server.first_use import prepare
 from svc.server.middleware import _lacks_descriptors
 from tests.conftest import Service
-
-
-@contextmanager
-def no_free_descriptors() -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    probe = os.dup(0)
-    os.close(probe)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (probe, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+from tests.support.full_disk import no_free_descriptors
 
 
 async def test_steps_run_in_order_and_one_without_a_descriptor_is_left_out() -> None:

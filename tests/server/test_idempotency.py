@@ -20,6 +20,7 @@ from tests.conftest import PASSWORD, Clocks, Service, bearer, serving
 from tests.support.answers import assert_error
 from tests.support.cases import each
 from tests.support.databases import read_only
+from tests.support.loop_clock import advance_loop
 from tests.support.model_server import ModelServer
 
 KEY, REPLAYED, COST, CONVERSATION = (
@@ -479,9 +480,7 @@ async def until_asked(lab: Lab) -> None:
 
 @pytest.mark.parametrize("session", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
-async def test_settlement_on_a_full_disk_releases_the_key(
-    lab: Lab, stream: bool, session: bool, quick_retries: None
-) -> None:
+async def test_settlement_on_a_full_disk_releases_the_key(lab: Lab, stream: bool, session: bool) -> None:
     lab.headers = lab.as_session if session else lab.as_key
     body = {**BODIES[CHAT], "model": "lab/slow-300ms", "stream": stream}
     asking = [asyncio.create_task(lab.post(CHAT, body)) for _ in range(2)]
@@ -490,6 +489,7 @@ async def test_settlement_on_a_full_disk_releases_the_key(
         answers = await asyncio.gather(*asking)
     for answer in answers:
         assert answer.status_code == (200 if stream else 503) and b"storage_unavailable" in answer.content
+    advance_loop(2)  # then it is stored
     async with asyncio.timeout(5):
         while await lab.rows("SELECT id FROM idempotency_keys"):
             await asyncio.sleep(0.02)

@@ -2,13 +2,11 @@
 
 import sqlite3
 
-import pytest
-
 from svc import quota
 from svc.config import Config
 from svc.content import project_files
 from tests.conftest import Clocks, Service, serving
-from tests.routes.test_project_files import TRAIN, add, artifact, listed, project_of, read
+from tests.routes.test_project_files import TRAIN, add, artifact, has_text, listed, project_of, read
 from tests.support.waiting import until
 
 COUNTS = "SELECT (SELECT count(*) FROM file_passages), (SELECT count(*) FROM file_texts)"
@@ -46,13 +44,11 @@ async def test_file_beyond_the_quota_fails_while_it_is_read_and_leaves_nothing(s
     assert (await add(service, headers, project_id, artifact_id))["status"] == "ready"
 
 
-async def test_text_beyond_that_of_a_project_fails_while_it_is_read(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(project_files, "MOST_TEXT_BYTES", 150)
+async def test_text_beyond_that_of_a_project_fails_while_it_is_read(service: Service) -> None:
     headers = await service.bearer()
     project_id = await project_of(service, headers)
     first = await add(service, headers, project_id, await artifact(service, headers, b"x " * 50))
+    await has_text(service, project_files.MOST_TEXT_BYTES - 50)
     second = await add(service, headers, project_id, await artifact(service, headers, b"y " * 50))
     assert (first["status"], second["status"], second["error"]["code"]) == ("ready", "failed", "PAYLOAD_TOO_LARGE")
     await until(lambda: service.state["db"].look_up(counts)[1] == 1)

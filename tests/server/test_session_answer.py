@@ -427,7 +427,7 @@ async def test_empty_wallet_stores_no_question(paid: tuple[Chat, ModelServer]) -
 
 
 async def test_storage_fault_at_the_end_is_an_error_and_the_answer_is_stored_later(
-    service: Service, chat: Chat, quick_retries: None
+    service: Service, chat: Chat
 ) -> None:
     for headers in ({}, GOES_ON):
         text = "say Hello\nwait 300\nsay " + "x" * 50_000
@@ -436,6 +436,7 @@ async def test_storage_fault_at_the_end_is_an_error_and_the_answer_is_stored_lat
             assert (error["error"]["code"], done) == ("storage_unavailable", "[DONE]")
             assert (await chat.answer())["status"] == "in_progress"
             assert (await chat.client.post(f"/conversations/{chat.id}/stop")).status_code == 409
+        advance_loop(2)  # then it is stored
         said = await chat.ended()
         assert (said["status"], said["error"]["code"]) == ("failed", "storage_unavailable")
         assert said["finish_reason"] is None, "it is not complete"

@@ -111,7 +111,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    command, _, argument = Path(_order["path"]).read_bytes()[4:].decode("latin-1").partition(" ")
+    with open(_order["path"], "rb") as file:
+        command, _, argument = file.read(4096)[4:].rstrip(b"\0").decode("latin-1").partition(" ")
     print("loading the model", file=sys.stderr, flush=True)
     if command == "wait":
         _wait_for(argument)

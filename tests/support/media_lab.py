@@ -30,8 +30,8 @@ IMAGE_MODELS = (
         "url-only",
         "data-url",
         "bad-picture",
-        "huge",
         "over-32-mib",
+        "over-48-mib",
         "no-response-format",
         "fail-once",
     ),
@@ -44,6 +44,7 @@ SPEECH_MODELS = (
     *(
         "ok",
         "seconds-20",
+        "seconds-200",
         "wav-for-all",
         "error-200",
         "html-200",

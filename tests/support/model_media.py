@@ -20,9 +20,7 @@ RATE = 24_000
 def images(request: dict[str, Any], commands: frozenset[str], base_url: str) -> dict[str, Any]:
     count = request.get("n") or 1
     count = 1 if "fewer" in commands else count + 3 if "too-many" in commands else 0 if "none" in commands else count
-    encoded = base64.b64encode(PNG).decode() * (20_000 if "huge" in commands else 1)
-    if "over-32-mib" in commands:
-        encoded = base64.b64encode(PNG + bytes(32 << 20)).decode()
+    encoded = base64.b64encode(PNG + bytes(32 << 20 if "over-32-mib" in commands else 0)).decode()
     picture: dict[str, Any] = {"b64_json": encoded, "revised_prompt": f"A nicer {request.get('prompt')}"}
     if "url-only" in commands:
         picture = {"url": "http://127.0.0.1:9/secret.png"}

@@ -338,9 +338,8 @@ class Answer:
         if refusal := model_media.refuses_response_format(self.seen.body, self.commands):
             await self._reply(400, refusal)
             return
-        await self._reply(
-            200, json.dumps(model_media.images(self.seen.body, self.commands, self.server.base_url)).encode()
-        )
+        body = json.dumps(model_media.images(self.seen.body, self.commands, self.server.base_url)).encode()
+        await self._reply(200, body.ljust(49 << 20) if "over-48-mib" in self.commands else body)
 
     async def _speech(self) -> None:
         seconds = float(self.wanted.given(r"seconds-(\d+)") or 2)

@@ -54,9 +54,12 @@ def command_on(data_dir: Path, *arguments: str, stdin: str = "", **env: str) -> 
 
 def _run(arguments: tuple[str, ...], stdin: str, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
     out, err = io.StringIO(), io.StringIO()
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")} | settings
+    unset = [name for name in os.environ if name.startswith("SVC_")]
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        patch.setattr(os, "environ", environ)
+        for name in unset:
+            patch.delenv(name)
+        for name, value in settings.items():
+            patch.setenv(name, value)
         patch.setattr(sys, "stdin", io.StringIO(stdin))
         status = cli.main(arguments)
     return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())

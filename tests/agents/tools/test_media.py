@@ -3,7 +3,9 @@
 import asyncio
 import base64
 import io
+import os
 import re
+import signal
 import sqlite3
 import wave
 from dataclasses import replace
@@ -15,7 +17,6 @@ import pytest
 from svc.agents import loop
 from svc.billing import wallet
 from svc.config import Config
-from svc.errors import UpstreamFault
 from svc.ids import new_id
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.support.cases import each
@@ -23,6 +24,7 @@ from tests.support.loop_clock import advance_loop
 from tests.support.model_media import PNG
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, watch
+from tests.support.voice import until_children
 from tests.support.waiting import until
 
 RUN = "/v1/agents/run"
@@ -84,17 +86,14 @@ async def test_goal_for_a_picture_and_speech_makes_both(service: Service, person
 
 
 async def test_media_that_cannot_be_made_is_a_result_for_the_model_and_that_cannot_be_paid_ends_the_run(
-    service: Service, person: tuple[dict[str, str], str], monkeypatch: pytest.MonkeyPatch
+    service: Service, person: tuple[dict[str, str], str]
 ) -> None:
     headers, account_id = person
-
-    async def die(order: Any, **options: Any) -> bytes:
-        raise UpstreamFault("cut", "The helper process ended with status -9.")
-
     draw = 'tool generate_image {"prompt": "hills"}\n---\nsay done'
-    with monkeypatch.context() as patched:
-        patched.setattr(service.state["media"].painter, "run", die)
-        *events, final = await run(service, headers, draw, model="builtin/script")
+    running = asyncio.create_task(run(service, headers, draw, model="builtin/script"))
+    (helper,) = await until_children(1)
+    os.kill(helper, signal.SIGKILL)
+    *events, final = await running
     (result,) = (event for event in events if event["type"] == "tool_result")
     assert not result["ok"] and "cut off" in result["result"] and final["type"] == "final"
     assert final["artifacts"] == [] and final["cost_micros"] == 0 == await spent(service, headers)

@@ -16,14 +16,10 @@ from svc.outbound.addresses import public_address
 from svc.outbound.client import Outbound
 from tests.support.cases import each
 from tests.support.file_server import FileServer
+from tests.support.loop_clock import hastened
 
 CONTENT = b"GGUF" + os.urandom(3 * 1024 * 1024 + 5)
 HASH = hashlib.sha256(CONTENT).hexdigest()
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(add, "_PAUSE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -55,49 +51,49 @@ async def test_download_shows_its_progress_and_only_the_whole_file(server: FileS
 
 
 async def test_interrupted_download_continues(server: FileServer, tmp_path: Path) -> None:
-    await added(f"{server.address}/cut", tmp_path, sha256=HASH)
+    await hastened(added(f"{server.address}/cut", tmp_path, sha256=HASH))
     assert server.ranges[0] == 0 and 0 < server.ranges[1] < len(CONTENT)
     assert files_in(tmp_path) == ["one.gguf"]
 
 
 async def test_download_continues_in_the_next_command(server: FileServer, tmp_path: Path) -> None:
     with pytest.raises(NotAdded, match="interrupted 5 times"):
-        await added(f"{server.address}/always-cut", tmp_path)
+        await hastened(added(f"{server.address}/always-cut", tmp_path))
     assert server.asked["/always-cut"] == 5 and server.ranges == sorted(server.ranges)
     assert files_in(tmp_path) == [".partial/one.gguf", ".partial/one.json"]
     before = (tmp_path / ".partial" / "one.gguf").stat().st_size
     with pytest.raises(NotAdded):
-        await added(f"{server.address}/always-cut", tmp_path)
+        await hastened(added(f"{server.address}/always-cut", tmp_path))
     assert server.ranges[5] == before > 0
 
 
 async def test_server_that_sends_less_than_the_range_makes_no_whole_file(server: FileServer, tmp_path: Path) -> None:
     with pytest.raises(NotAdded, match="bytes have arrived"):
-        await added(f"{server.address}/short-parts", tmp_path)
+        await hastened(added(f"{server.address}/short-parts", tmp_path))
     assert files_in(tmp_path) == [".partial/one.gguf", ".partial/one.json"]
 
 
 async def test_another_address_begins_anew(server: FileServer, tmp_path: Path) -> None:
     with pytest.raises(NotAdded):
-        await added(f"{server.address}/always-cut", tmp_path)
+        await hastened(added(f"{server.address}/always-cut", tmp_path))
     await added(f"{server.address}/whole", tmp_path, sha256=HASH)
     assert server.ranges[-1] == 0
 
 
 @each("what", ("no-ranges", "later", "unknown-size"))
 async def test_whole_file_comes_from_every_kind_of_server(server: FileServer, tmp_path: Path, what: str) -> None:
-    await added(f"{server.address}/{what}", tmp_path / what, sha256=HASH)
+    await hastened(added(f"{server.address}/{what}", tmp_path / what, sha256=HASH))
     assert files_in(tmp_path / what) == ["one.gguf"]
 
 
 async def test_file_that_changed_meanwhile_is_not_mixed(server: FileServer, tmp_path: Path) -> None:
-    await added(f"{server.address}/changed", tmp_path)
+    await hastened(added(f"{server.address}/changed", tmp_path))
     assert (tmp_path / "one.gguf").read_bytes() == CONTENT[:4] + b"other" + CONTENT[9:]
 
 
 async def test_partial_file_that_is_whole_needs_no_byte(server: FileServer, tmp_path: Path) -> None:
     with pytest.raises(NotAdded):
-        await added(f"{server.address}/always-cut", tmp_path)
+        await hastened(added(f"{server.address}/always-cut", tmp_path))
     (tmp_path / ".partial" / "one.gguf").write_bytes(CONTENT)
     server.asked.clear()
     await added(f"{server.address}/always-cut", tmp_path, sha256=HASH)

@@ -195,16 +195,25 @@ async def test_accounts_alternate(lab: Service, folder: Path) -> None:
     await asyncio.gather(*tasks)
 
 
-async def test_a_call_that_waits_too_long_for_its_turn_is_refused(
-    lab: Service, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def refused_after(seconds: float, lab: Service, key: dict[str, str], calls: int) -> httpx.Response:
+    """Ask, and return the refusal that comes when the call has waited for so long, as the last of `calls`."""
+    asking = asyncio.create_task(chat(lab, key, "hello"))
+    await until(lambda: model_of(lab, "one").calls == calls)
+    await run_ready()
+    advance_loop(seconds - 1)
+    await run_ready()
+    assert not asking.done()
+    advance_loop(1)
+    return await asking
+
+
+async def test_a_call_that_waits_too_long_for_its_turn_is_refused(lab: Service, folder: Path) -> None:
     await put(lab, folder, "one")
     key, go = await key_of(lab), folder / "go"
     assert said(await chat(lab, key, "hello")) == "hello"
     asking = [asyncio.create_task(chat(lab, key, f"wait {go}")) for _ in range(2)]
     await until(lambda: model_of(lab, "one").calls == 2)
-    monkeypatch.setattr(local_model, "_WAIT_SECONDS", 0.01)
-    refused = await chat(lab, key, "hello")
+    refused = await refused_after(120, lab, key, calls=3)
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "overloaded")
     assert refused.headers["retry-after"]
     go.touch()
@@ -224,13 +233,10 @@ async def test_a_cancelled_call_gives_its_turn_to_the_next(lab: Service, folder:
     await until(lambda: model_of(lab, "one").calls == 0)
 
 
-async def test_loading_for_too_long_is_refused_and_goes_on(
-    lab: Service, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_loading_for_too_long_is_refused_and_goes_on(lab: Service, folder: Path) -> None:
     key, go = await key_of(lab), folder / "go"
     await put(lab, folder, "one", f"wait {go}")
-    monkeypatch.setattr(local_model, "_WAIT_SECONDS", 0.05)
-    refused = await chat(lab, key, "hello")
+    refused = await refused_after(120, lab, key, calls=1)
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "overloaded")
     go.touch()
     await until(lambda: model_of(lab, "one").state == "ready")

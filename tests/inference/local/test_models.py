@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from svc.inference.local import models as local_models
 from tests.conftest import Clocks, Service, serving
 from tests.inference.local.test_model import chat, key_of, model_of, put, said
 from tests.support.fake_llama import COMMAND, gguf
+from tests.support.loop_clock import advance_loop
 from tests.support.waiting import until
 
 
@@ -52,16 +54,12 @@ async def test_new_and_removed_files_show_without_a_restart(service: Service, fo
     assert await listed(service, key) == {}
 
 
-async def test_folder_is_looked_at_again_and_again(
-    service: Service, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert local_models._SCAN_SECONDS <= 5
-    monkeypatch.setattr(local_models, "_SCAN_SECONDS", 0.01)
-    ticking = asyncio.create_task(service.state["local_models"]._tick())
+async def test_folder_is_looked_at_every_5_seconds(service: Service, folder: Path) -> None:
     folder.mkdir()
-    (folder / "one.gguf").write_bytes(gguf())
-    await until(lambda: service.state["local_models"].listing())
-    ticking.cancel()
+    for count, name in enumerate(("one", "two"), 1):
+        (folder / f"{name}.gguf").write_bytes(gguf())
+        advance_loop(5)
+        await until(lambda count=count: len(service.state["local_models"].listing()) == count)
 
 
 async def test_first_local_model_by_name_is_the_default(service: Service, folder: Path) -> None:
@@ -182,14 +180,14 @@ async def test_reload_with_an_invalid_catalog_ends_failures_too(config: Config, 
 
 
 async def test_full_memory_unloads_the_model_that_was_idle_longest(
-    config: Config, clocks: Clocks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: Config, clocks: Clocks, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("svc.inference.local.model.LocalModel.used_bytes", lambda self: 40 * self.is_running)
-    catalog = f"[local]\nfolder = '{tmp_path}'\nmemory_bytes = 83"
+    catalog = f"[local]\nfolder = '{tmp_path}'\nmemory_bytes = {250 * 1024**2}"
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.gguf").write_bytes(gguf())
+        os.truncate(tmp_path / f"{name}.gguf", 100 * 1024**2)  # more than the fake helper itself needs
     async with serving(config, clocks, catalog) as service:
         key = await key_of(service)
-        for name in ("a", "b", "c"):
-            await put(service, tmp_path, name)
         for name in ("a", "b"):
             assert said(await chat(service, key, "hello", name)) == "hello"
             clocks.advance(1)
