@@ -12,6 +12,8 @@ import orjson
 import pytest
 
 from svc.agents import loop
+from svc.agents.run_records import EVENTS_BYTES
+from svc.agents.run_stream import EventWriter
 from svc.billing import wallet
 from svc.config import Config
 from svc.server.http.head import Context, joined
@@ -367,3 +369,18 @@ async def test_invalid_state_is_stored_as_an_internal_error(lab: Lab, refused: s
     assert last["error"]["code"] == "internal_error" and b"a secret" not in caller.body
     assert agrees(last, await lab.record())
     await lab.service.state["db"].write(lambda tx: tx.execute("DROP TRIGGER refusal"))
+
+
+@each("more_bytes", [0, 1])
+def test_record_that_is_full_says_that_events_are_missing(more_bytes: int) -> None:
+    """Also if the last event that is kept fills it to the byte."""
+    progress = loop.Progress()
+    writer = EventWriter("run_1", progress)
+    empty = len(writer([{"type": "tool_call", "arguments": ""}]))
+    for _ in range(EVENTS_BYTES // 100_000):
+        writer([{"type": "tool_call", "arguments": "x" * (100_000 - empty)}])
+    left = EVENTS_BYTES % 100_000 - 2 * empty - 1
+    writer([{"type": "tool_call", "arguments": "x" * (left + more_bytes)}])
+    writer([{"type": "step"}])
+    *kept, last = progress.events
+    assert last == b'{"type":"truncated"}' not in kept and len(kept) == EVENTS_BYTES // 100_000 + 2

@@ -90,6 +90,22 @@ def test_beginning_of_a_growing_chat_stays_until_the_next_step(sizes: list[int])
         sent_messages = fit.sent_messages and fit.sent_messages + 1
 
 
+def test_another_model_gets_more_messages_only_with_two_free_steps() -> None:
+    """A model server may have cached the prompt from the same beginning."""
+    messages = [
+        {"role": role, "content": size * "x"} for _ in range(4) for role, size in (("user", 600), ("assistant", 3))
+    ]
+    messages.append({"role": "user", "content": "x" * 600})
+    first = ContextFit(lengths(), "acct")
+    first.fitted(model_of(1000), {"messages": messages, "max_tokens": 100})
+    assert first.sent_messages == 5
+    messages += [{"role": "assistant", "content": "xxx"}, {"role": "user", "content": "xxx"}]
+    for context, sent in ((1400, 7), (1500, 0)):  # with 604 tokens, two steps of 350 and of 375 are free or not
+        fit = ContextFit(lengths(), "acct", View(0, first.sent_messages + 1))
+        fit.fitted(model_of(context), {"messages": messages, "max_tokens": 100})
+        assert fit.sent_messages == sent, context
+
+
 def test_known_tokens_are_shared_among_the_messages_that_they_count() -> None:
     messages = [{"role": role, "content": "x" * 30} for _ in range(5) for role in ("user", "assistant")]
     body = {"messages": [*messages, {"role": "user", "content": "x" * 30}], "max_tokens": 100}

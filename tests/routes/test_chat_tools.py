@@ -231,6 +231,20 @@ async def test_call_that_asks_waits_for_a_person(service: Service, wiki: Scripte
     assert len(wiki.of("tools/call")) == 1
 
 
+async def test_answer_after_a_decision_includes_the_cost_before_it(service: Service, engine: SearchEngine) -> None:
+    headers = await person(service)
+    goal = f'tool search_web {{"query": "a"}}\n---\n{DELETE}'
+    answer = await ask(service, headers, goal, "search_web, wiki__delete")
+    waiting = await stored(service, headers, answer)
+    assert (waiting["status"], waiting["answer"]["cost_micros"]) == ("waiting", SEARCH_PRICE)
+    call_id = waiting["steps"][-1]["tool_call"]["id"]
+    decided = await decide(service, headers, answer.headers[HEADER], **{call_id: True})
+    assert text_of(decided) == "done"
+    whole = (await stored(service, headers, answer))["answer"]
+    assert whole["cost_micros"] == SEARCH_PRICE + PRICE
+    assert whole["output_tokens"] > waiting["answer"]["output_tokens"] > 1
+
+
 async def test_denied_call_is_a_result_that_the_model_sees(service: Service, wiki: Scripted) -> None:
     headers = await person(service)
     answer = await ask(service, headers, DELETE, "wiki__delete")

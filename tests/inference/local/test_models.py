@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import json
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from svc.config import Config
 from svc.errors import StartError
 from svc.inference.local import models as local_models
 from tests.conftest import Clocks, Service, serving
+from tests.inference.local.test_files import head
 from tests.inference.local.test_model import chat, key_of, model_of, put, said
 from tests.support.fake_llama import COMMAND, gguf
 from tests.support.loop_clock import advance_loop
@@ -114,13 +116,15 @@ output_micros_per_million_tokens = 8
 async def test_catalog_gives_names_prices_and_lengths(config: Config, clocks: Clocks, tmp_path: Path) -> None:
     (tmp_path / "gguf").mkdir()
     (tmp_path / "gguf" / "one.gguf").write_bytes(gguf())
-    (tmp_path / "gguf" / "two.gguf").write_bytes(gguf())
+    for name, length in (("two", 4096), ("three", 1024)):
+        length_in_head = head(("llama.context_length", 4, struct.pack("<I", length)))
+        (tmp_path / "gguf" / f"{name}.gguf").write_bytes(length_in_head)
     async with serving(config, clocks, CATALOG.format(folder=tmp_path / "gguf")) as service:
         found = await listed(service, await key_of(service))
-        assert sorted(found) == ["local/small", "local/two", "tiny"]
+        assert sorted(found) == ["local/small", "local/three", "local/two", "tiny"]
         assert found["tiny"]["alias_of"] == "local/small" and found["local/small"]["context_length"] == 512
         assert found["local/small"]["pricing"]["output_micros_per_million_tokens"] == 8
-        assert found["local/two"]["context_length"] == 2048
+        assert found["local/two"]["context_length"] == 2048 and found["local/three"]["context_length"] == 1024
         settings = await service.client.get("/user/settings", headers=await service.bearer())
         assert settings.json()["chat_model"] == "builtin/echo"
 
