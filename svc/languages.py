@@ -55,9 +55,14 @@ def filled(text: str, values: Mapping[str, object]) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: str(values.get(match[1], match[0])), text)
 
 
-def money(language: str, amount: str) -> str:
-    """Write an amount such as `$1,234.50` as the language does."""
+def number(language: str, written: str) -> str:
+    """Write a number such as `1,234.50` as the language does."""
     shared = texts(language)["shared"]
     marks = {".": shared["point"], ",": shared["comma"]}
-    written: str = shared["dollars"].format(amount=re.sub("[.,]", lambda match: marks[match[0]], amount.lstrip("$")))
+    return re.sub("[.,]", lambda match: marks[match[0]], written)
+
+
+def money(language: str, amount: str) -> str:
+    """Write an amount such as `$1,234.50` as the language does."""
+    written: str = texts(language)["shared"]["dollars"].format(amount=number(language, amount.lstrip("$")))
     return written

@@ -166,7 +166,7 @@ async def test_checkout_is_in_the_language_of_the_account_or_of_the_request(serv
     page = (await service.client.get("/checkout", headers={"accept-language": "en"})).text
     assert 'lang="de"' in page and "Guthaben: 0,00 $." in page and ">100 $</button>" in page
     answer = await service.client.post("/checkout", content="amount=4", headers=origin)
-    assert answer.status_code == 400 and "Der Betrag muss zwischen 5.00 und 10000.00 US-Dollar" in answer.text
+    assert answer.status_code == 400 and "Der Betrag muss zwischen 5,00 und 10000,00 US-Dollar" in answer.text
 
 
 @each(("language", "expected"), [("en", "$1,234.50"), ("de", "1.234,50 $")])

@@ -7,6 +7,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -30,20 +31,22 @@ Result = tuple[Grade, str]  # the grade and the text of a finding
 
 
 class Finding(NamedTuple):
-    """`about` is the subject."""
+    """`about` is the subject. `code` and `values` are the text for other languages; without a code there is none."""
 
     grade: Grade
     about: str
     text: str
+    code: str = ""
+    values: tuple[str | float, ...] = ()
 
 
 def findings(config: Config) -> list[Finding]:
     """Return what `svc doctor` finds without a request to another service. It reads files."""
     try:
-        grade, text = certificate(config)
+        found = certificate(config)
     except (StartError, OSError) as error:
-        grade, text = "wrong", str(error)
-    return [Finding(grade, "certificate", text), *files(config), *options(config)]
+        found = Finding("wrong", "certificate", str(error))
+    return [found, *files(config), *options(config)]
 
 
 def existing_part(path: Path) -> Path:
@@ -51,59 +54,71 @@ def existing_part(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
-def certificate(config: Config) -> Result:
+def certificate(config: Config) -> Finding:
+    found = partial(Finding, about="certificate")
     if config.tls == "proxy":
-        return "ok", "the proxy has it; the proxy must send X-Forwarded-Proto: https"
+        text = "the proxy has it; the proxy must send X-Forwarded-Proto: https"
+        return found("ok", text=text, code="certificate_of_proxy")
     if config.tls == "files":
         tls_context(config)
     elif not files_in(config.data_dir).cert.exists():
-        return "ok", "there is none yet; the first start makes one"
+        return found("ok", text="there is none yet; the first start makes one")
     host = urlsplit(config.base_url).hostname or ""
-    todo = "The server renews it" if config.tls == "auto" else "Replace the file and send SIGHUP"
+    is_renewed = config.tls == "auto"
+    todo = "The server renews it" if is_renewed else "Replace the file and send SIGHUP"
     try:
         days = (check_certificate(config, host) - time.time()) / _DAY_SECONDS
     except StartError as error:
-        return "wrong", f"{error}. {todo}"
+        return found("wrong", text=f"{error}. {todo}")
     if days < _EXPIRES_SOON_DAYS:
-        return "look", f"it expires in {days:.0f} days. {todo}"
-    return "ok", f"it is for {host}, and valid for {days:.0f} days"
+        code = "certificate_renewed" if is_renewed else "certificate_to_replace"
+        return found("look", text=f"it expires in {days:.0f} days. {todo}", code=code, values=(round(days),))
+    text = f"it is for {host}, and valid for {days:.0f} days"
+    return found("ok", text=text, code="certificate_valid", values=(host, round(days)))
 
 
 def files(config: Config) -> Iterator[Finding]:
     """Check disk, backup, clock and the certificate's key by what the file system knows."""
     free_gib = shutil.disk_usage(existing_part(config.data_dir.absolute())).free / _GIB
     grade: Grade = "wrong" if free_gib < 1 else "look" if free_gib < 5 else "ok"
-    yield Finding(grade, "disk", f"{free_gib:.1f} GiB are free for the data folder")
+    text = f"{free_gib:.1f} GiB are free for the data folder"
+    yield Finding(grade, "disk", text, "disk_free", (round(free_gib, 1),))
     if config.tls_key and stat.S_IMODE(config.tls_key.stat().st_mode) & 0o007:
-        yield Finding("look", "certificate", f"other users can read the key. Run chmod o= {config.tls_key}")
+        text = f"other users can read the key. Run chmod o= {config.tls_key}"
+        yield Finding("look", "certificate", text, "key_readable", (str(config.tls_key),))
     written = [path.stat().st_mtime for path in config.data_dir.glob("service.db*")]
     if not written:
         return
     days = (time.time() - backup_made_at(config.data_dir)) / _DAY_SECONDS
     if days > _OLD_BACKUP_DAYS:
         text = f"there is none of the last {_OLD_BACKUP_DAYS} days. Run 'svc backup FOLDER' every night"
-        yield Finding("look", "backup", text)
+        yield Finding("look", "backup", text, "backup_old", (_OLD_BACKUP_DAYS,))
     else:
-        yield Finding("ok", "backup", f"the last one was made {days:.1f} days ago")
+        text = f"the last one was made {days:.1f} days ago"
+        yield Finding("ok", "backup", text, "backup_made", (round(days, 1),))
     if max(written) - time.time() > SKEW_SECONDS:
-        yield Finding("wrong", "clock", f"it was set back: the database was written in its future. {NTP}")
+        text = f"it was set back: the database was written in its future. {NTP}"
+        yield Finding("wrong", "clock", text, "clock_set_back")
 
 
 def options(config: Config) -> Iterator[Finding]:
     if config.builtin and "voice" not in builtin.offered():
-        yield Finding("look", "speech", "builtin/voice needs eSpeak NG. Install espeak-ng, or the extra 'voice'")
+        text = "builtin/voice needs eSpeak NG. Install espeak-ng, or the extra 'voice'"
+        yield Finding("look", "speech", text, "speech_missing")
     if config.builtin and "whisper-tiny" not in builtin.offered():
-        yield Finding("ok", "transcription", "builtin/whisper-tiny is not offered; the extra 'hearing' installs it")
+        text = "builtin/whisper-tiny is not offered; the extra 'hearing' installs it"
+        yield Finding("ok", "transcription", text, "transcription_missing")
     if config.smtp_url is None:
-        yield Finding("ok", "mail", "there is no mail server; 'svc user reset-link' prints links")
+        yield Finding("ok", "mail", "there is no mail server; 'svc user reset-link' prints links", "mail_missing")
     if not config.local_posture and config.metrics_token is None:
-        yield Finding("look", "metrics", "they are off. Set SVC_METRICS_TOKEN")
+        yield Finding("look", "metrics", "they are off. Set SVC_METRICS_TOKEN", "metrics_off")
     if config.payment_mode == "none":
-        yield Finding("ok", "payments", "none are accepted")
+        yield Finding("ok", "payments", "none are accepted", "payments_off")
     elif config.payment_mode == "sandbox":
         text = "every user can add test money (SVC_PAYMENTS=sandbox)"
-        yield Finding("ok" if config.local_posture else "look", "payments", text)
+        yield Finding("ok" if config.local_posture else "look", "payments", text, "payments_sandbox")
     elif "_test_" in (config.stripe_secret_key or ""):
-        yield Finding("look", "payments", "the key is for test money")
+        yield Finding("look", "payments", "the key is for test money", "payments_test_key")
     if config.stripe_webhook_secret and not config.stripe_webhook_secret.startswith("whsec_"):
-        yield Finding("look", "payments", "SVC_STRIPE_WEBHOOK_SECRET does not begin with whsec_")
+        text = "SVC_STRIPE_WEBHOOK_SECRET does not begin with whsec_"
+        yield Finding("look", "payments", text, "payments_odd_secret")

@@ -15,8 +15,6 @@ from svc.money import MICROS_PER_DOLLAR
 _FOLDER = Path(__file__).parent.parent / "static" / "checkout"
 TEMPLATES = ("amount", "sandbox", "sign-in")
 _BOUNDS = {"least": LEAST_MICROS, "most": MOST_MICROS}
-# With a point in every language, as the form takes an amount.
-BOUNDS = {name: f"{micros // MICROS_PER_DOLLAR}.00" for name, micros in _BOUNDS.items()}
 Texts = Mapping[str, str]
 _PRESETS = (5, 10, 25, 100)
 
@@ -24,6 +22,11 @@ _PRESETS = (5, 10, 25, 100)
 @cache
 def template(name: str) -> str:
     return (_FOLDER / f"{name}.html").read_text()
+
+
+def bounds(t: Texts) -> dict[str, str]:
+    """Return the least and the most amount, with the decimal mark of the language."""
+    return {name: f"{micros // MICROS_PER_DOLLAR}{t['point']}00" for name, micros in _BOUNDS.items()}
 
 
 def _filled(name: str, t: Texts, **values: object) -> str:
@@ -77,7 +80,7 @@ def amounts(
     return (
         f'<p class="quiet">{escape(filled(t["signed_in"], {"email": email, "balance": balance}))}</p>\n'
         f'<form method="post" action="/checkout" class="presets">\n{presets}\n</form>\n'
-        f"{_filled('amount', t, typed=typed, **BOUNDS)}{offer}{back(t)}"
+        f"{_filled('amount', t, typed=typed, **bounds(t))}{offer}{back(t)}"
     )
 
 

@@ -24,7 +24,7 @@ from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal, paged
 from svc.server.status import now, readings
 from svc.server.web import Request, Response, page_after, page_limit, read_page
-from svc.shapes import boolean, given, json_object, list_of, mapping, nullable, one_of, string, text
+from svc.shapes import anything, boolean, given, json_object, list_of, mapping, nullable, one_of, string, text
 
 describes = partial(Operation, "Administration")
 _USER_IN_LIST = json_object(
@@ -53,6 +53,8 @@ _FINDING = json_object(
     grade=one_of("ok", "look", "wrong").about("`look`: it works, but check it."),
     about="backup",
     text="the last one was made 0.3 days ago",
+    code=string.about("Names the text, for other languages. Empty: the text has no name.", "backup_made"),
+    values=list_of(anything).about("Texts and numbers in the text.", [0.3]),
 )
 _PROVIDER = json_object(
     "ProviderState",

@@ -4,6 +4,7 @@ in_html(from_our_page(recognised(handler))): errors as pages -> Origin (403) -> 
 sign in) -> handler(request, account)
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from urllib.parse import parse_qsl, urlsplit
@@ -52,6 +53,8 @@ _PAYMENT = path_id(
 )
 _FORM_BYTES = 16 * KIB
 _FORM_TYPE = "application/x-www-form-urlencoded"
+# Keyboards of many languages have no point. In "1,000" the comma is none of these, and the amount is refused.
+_DECIMAL_COMMA = re.compile(r",(?=[0-9]{1,2}$)")
 _TYPED_LENGTH = 20  # of a wrong amount that the form shows again
 
 
@@ -181,7 +184,7 @@ def _sign_in_form(request: Request, email: str = "") -> str:
 )
 async def begin_checkout(request: Request, account: Account) -> Response:
     state = request.state
-    typed = (await _form(request)).get("amount", "")
+    typed = _DECIMAL_COMMA.sub(".", (await _form(request)).get("amount", "").strip())
     try:
         amount_micros = payments.check_amount(typed)
         state.limits.take("checkout", account.id)
@@ -274,7 +277,8 @@ def _refused(request: Request, error: ApiError, body: str) -> Response:
 
 def _problem(request: Request, error: ApiError) -> str:
     if error.error["param"] == "amount":
-        return languages.filled(_texts(request)["wrong_amount"], pages.BOUNDS)
+        texts = _texts(request)
+        return languages.filled(texts["wrong_amount"], pages.bounds(texts))
     return languages.message(_language(request), error.code, str(error))
 
 

@@ -314,11 +314,13 @@ async def test_audit_log_is_in_words(browser: Browser, team: RunningServer, admi
     await asyncio.to_thread(command, team, "credit", visitor.email, "2.50")
     async with administration(browser, team, admin, "audit", width=width) as page:
         rows = page.locator(".list > li")
-        await expect(rows.nth(0)).to_contain_text(f"Added funds to the wallet of {visitor.email}: $2.50")
+        await expect(rows.nth(0)).to_contain_text(f"Added funds · {visitor.email} · $2.50")
         await expect(rows.nth(0)).to_contain_text("Operator (command line)")
-        await expect(rows.nth(1)).to_contain_text(f"Changed {visitor.email}: suspended, group design, name “Ada”")
+        await expect(rows.nth(1)).to_contain_text(
+            f"Changed a user · {visitor.email} · suspended · group design · name “Ada”"
+        )
         await expect(rows.nth(1)).to_contain_text(other.email)
-        await expect(rows.nth(2)).to_contain_text(f"Changed {other.email}: administrator")
+        await expect(rows.nth(2)).to_contain_text(f"Changed a user · {other.email} · administrator")
         await expect(rows.nth(2)).to_contain_text("You")
         await page.get_by_label("Change", exact=True).select_option("credit")
         await expect(rows.filter(has_text="Changed")).to_have_count(0)

@@ -19,7 +19,7 @@ OTHERS = [language for language in LANGUAGES if language != "en"]
 # Texts that are named by data of the service, by the end of their path.
 NAMED_BY_DATA = re.compile(
     r"\n(views|keys|programs|kinds|doing|toolNames|toolHints|reasons|statuses|states|trouble|problems|tiers|tierHints|roles|endings|purposes|"
-    r"retention|connectSteps|suggestions|formats|themes|orders|sources|grades|subjects|special|by|ends|codes|ways|actions|"
+    r"retention|checks|connectSteps|suggestions|formats|themes|orders|sources|grades|subjects|special|by|ends|codes|ways|actions|"
     r"titleChoices|series|decided|finishReasons|versions|titles|booked|prices|units)\n"
 )
 

@@ -41,7 +41,7 @@ export function SupportConversation({ id, source, back, draft, writer, roles, cl
   return html`
     <div class="section-head">
       <div>
-        <p class="back"><a href=${back}>${t.back}</a></p><h2>${subject || t.untitled}</h2>
+        <p class="back"><a href=${back}>${t.back}</a></p><h2><bdi>${subject || t.untitled}</bdi></h2>
         <p class="quiet small">${about?.(whole.value)}${t.statuses[status]}</p>
       </div>
       ${status === "active" && html`<${Button} small onClick=${close}>${t.close}<//>`}
@@ -53,7 +53,7 @@ export function SupportConversation({ id, source, back, draft, writer, roles, cl
           message,
         ) => html`<li key=${message.id} class="desk-message ${message.role === writer ? "desk-own" : ""}">
           <p class="quiet small">${roles[message.role]} · <${Time} at=${message.created_at} /></p>
-          <p class="plain-text">${message.content}</p>
+          <p class="plain-text" dir="auto">${message.content}</p>
         </li>`,
       )}
     </ol>

@@ -14,7 +14,7 @@ import { adminTexts } from "../texts/en/admin.js";
 const t = adminTexts.audit;
 const names = signal(/** @type {Record<string, string>} */ ({})); // addresses of administrators by id
 const action = signal("");
-const withoutMore = ([name, text]) => [name, text.replace(/\s*…/, "")];
+const OF_ACCOUNTS = /^(user\.(?!delete$)|support\.|credit$|debit$)/;
 const chosen = () => (action.peek() ? { action: action.peek() } : {});
 const log = pagedList(async (after) => {
   const page = await administration.audit({ limit: 50, ...chosen(), after });
@@ -53,7 +53,7 @@ export default function Audit() {
         <${Field}
           label=${t.action}
           value=${action.value}
-          options=${[["", t.any], ...Object.entries(t.actions).map(withoutMore)]}
+          options=${[["", t.any], ...Object.entries(t.actions)]}
           onChange=${(event) => {
             action.value = event.currentTarget.value;
           }}
@@ -64,7 +64,7 @@ export default function Audit() {
     <${List} of=${log} empty=${html`<${Empty} icon="docs" title=${t.none} />`}>
       ${(row) => html`<li key=${row.id}>
         <div class="grow">
-          <p class="item-title">${sentence(row)}</p>
+          <p class="item-title">${said(row)}</p>
           <p class="quiet small">
             ${nameOf(row.actor)} · <${Time} at=${row.at} />
           </p>
@@ -79,18 +79,20 @@ function nameOf(actor) {
   return actor === me.data.value?.id ? t.you : names.value[actor];
 }
 
-/** One row as a sentence. The address of the account links to it, as long as it exists. */
-function sentence({ action, subject, details }) {
+/** What was done, and to whom. The address of the account links to it, as long as it exists. */
+function said({ action, subject, details }) {
   const { email, ...rest } = details;
-  const account = email ? html`<a href=${link("admin", "users", subject)}>${email}</a>` : t.deletedAccount;
-  const known = Object.hasOwn(t.actions, action);
-  const [before, after] = (known ? t.actions[action] : action).split("…");
-  const said = detailsOf(action, rest);
-  return html`${before}${after !== undefined && html`${account}${after}`}${said && `: ${said}`}`;
+  const account = email
+    ? html`<a href=${link("admin", "users", subject)}>${email}</a>`
+    : OF_ACCOUNTS.test(action) && t.deletedAccount;
+  const what = Object.hasOwn(t.actions, action) ? t.actions[action] : action;
+  return [what, account, ...detailsOf(action, rest)]
+    .filter(Boolean)
+    .map((part, at) => html`${at > 0 && " · "}<bdi>${part}</bdi>`);
 }
 
-/** The details of a row as text. */
-function detailsOf(action, { name, admin, group, status, amount_micros: amount }) {
+/** The details of a row as texts; false ones are left out. */
+function detailsOf(action, { name, admin, group, status, amount_micros: amount, file }) {
   const invited = action !== "user.change",
     d = t.details;
   return [
@@ -99,9 +101,8 @@ function detailsOf(action, { name, admin, group, status, amount_micros: amount }
     group !== undefined && groupText(group),
     !invited && name !== undefined && (name ? d.name(name) : d.noName),
     amount !== undefined && cost(amount),
-  ]
-    .filter(Boolean)
-    .join(", ");
+    file,
+  ];
 }
 
 function groupText(group) {

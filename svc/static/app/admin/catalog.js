@@ -48,7 +48,7 @@ function Found({ of: { errors, notes } }) {
   const kind = errors.length ? "bad" : notes.length ? "warn" : "good";
   return html`<${Notice} kind=${kind} icon=${kind === "good" ? "check" : "warning"}>
     ${errors.length ? t.stays : t.reloaded}
-    <ul>${[...errors, ...notes].map((text) => html`<li>${text}</li>`)}</ul>
+    <ul>${[...errors, ...notes].map((text) => html`<li><bdi lang="en">${text}</bdi></li>`)}</ul>
   <//>`;
 }
 
@@ -58,11 +58,12 @@ function Servers({ of }) {
       of.length
         ? html`<${Table}
           label=${t.servers}
+          cards
           head=${html`<th>${t.name}</th><th>${t.address}</th><th>${t.key}</th>`}
         >
           ${of.map(
             (one) => html`<tr key=${one.name}>
-              <td class="table-name">${one.name}</td><td>${one.base_urls.join(", ")}</td>
+              <td class="table-name">${one.name}</td><td><bdi dir="ltr">${one.base_urls.join(", ")}</bdi></td>
               <td>${one.has_key ? t.hasKey : t.noKey}</td>
             </tr>`,
           )}
@@ -75,6 +76,7 @@ function Models({ of: { models, default_model: standard } }) {
   return html`<h2>${t.models}</h2>
     <${Table}
       label=${t.models}
+      cards
       head=${html`<th>${t.model}</th><th>${t.source}</th><th class="num">${t.price}</th>`}
     >
       ${models.map(
@@ -96,13 +98,15 @@ function Groups({ of: { access, groups } }) {
   return html`<h2>${t.groups}</h2>
     <${Table}
       label=${t.groups}
+      cards
       head=${html`<th>${t.name}</th><th>${t.mayUse}</th><th>${t.members}</th>
         <th class="num">${t.allowance}</th>`}
     >
       ${[...groups, access].map(
         (one) => html`<tr key=${one.name}>
           <td class="table-name">${one.name || t.others}</td>
-          <td>${one.models.join(", ")}</td><td>${[...one.emails, ...one.claims].join(", ") || "–"}</td>
+          <td><bdi dir="ltr">${one.models.join(", ")}</bdi></td>
+          <td><bdi dir="ltr">${[...one.emails, ...one.claims].join(", ") || "–"}</bdi></td>
           <td class="num">${one.allowance_micros ? balance(one.allowance_micros) : "–"}</td>
         </tr>`,
       )}

@@ -61,7 +61,7 @@ function Everything() {
     <${List} of=${inbox} empty=${html`<${Empty} icon="support" title=${t.none} text=${t.noneText} />`}>
       ${(one) => html`<li key=${one.id}>
         <a class="grow item-link" href=${link("admin", "support", one.id)}>
-          <p class="item-title">${one.subject || texts.support.untitled}</p>
+          <p class="item-title"><bdi>${one.subject || texts.support.untitled}</bdi></p>
           <p class="quiet small">${one.email} · <${Time} at=${one.updated_at} /></p>
         </a>
         ${

@@ -18,7 +18,7 @@ export default function Models() {
   usePolling(models.reload, EVERY_MS);
   return html`<${Resource} of=${models}>
     ${(of) => html`
-      <p class="quiet">${t.intro} <code>${of.folder}</code></p>
+      <p class="quiet part-intro">${t.intro} <code>${of.folder}</code></p>
       ${!of.installed && html`<${Notice} kind="warn" icon="warning">${t.notInstalled}<//>`}
       ${of.data.length > 0 && html`<${Files} of=${of.data} />`}
       <${Add} download=${of.download} />
@@ -29,6 +29,7 @@ export default function Models() {
 function Files({ of }) {
   return html`<${Table}
     label=${t.title}
+    cards
     head=${html`<th>${t.model}</th><th>${t.state}</th><th class="num">${t.size}</th>
       <th class="num">${t.memory}</th><th></th>`}
   >

@@ -89,7 +89,9 @@ function Booking({ kind, of, onChange, onClose }) {
       ${
         error.value &&
         !["amount_micros", "note"].includes(told) &&
-        html`<${Notice} kind="bad" icon="warning">${error.value.message}<//>`
+        html`<${Notice} kind="bad" icon="warning">
+          ${error.value.code === "insufficient_funds" ? t.notEnough(balance(of.balance_micros)) : error.value.message}
+        <//>`
       }
       <div class="actions dialog-foot">
         <${Button} onClick=${onClose}>${texts.common.cancel}<//>

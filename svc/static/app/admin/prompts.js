@@ -35,8 +35,8 @@ export default function SharedPrompts() {
   const names = new Set([...(groups.data.value ?? []), edited.value?.group].filter(Boolean));
   const choices = [["", t.everyone], ...[...names].map((name) => [name, name])];
   return html`
-    <p class="quiet">${t.adminIntro}</p>
-    <div class="actions more-space">
+    <p class="quiet part-intro">${t.adminIntro}</p>
+    <div class="actions part-intro">
       <${Button}
         kind="primary"
         icon="plus"

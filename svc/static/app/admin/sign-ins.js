@@ -50,8 +50,9 @@ export default function SignIns() {
     <${PagedTable}
       of=${list}
       label=${adminTexts.views["sign-ins"]}
+      cards
       head=${html`<th>${adminTexts.users.user}</th><th>${t.result}</th>
-        <th class="only-wide">${t.way}</th><th>${t.at}</th>`}
+        <th>${t.way}</th><th>${t.at}</th>`}
       empty=${html`<${Empty} icon="user" title=${t.none} />`}
     >${(row) => html`<${Row} key=${row.id} of=${row} />`}<//>
   `;
@@ -62,7 +63,7 @@ function Row({ of }) {
   return html`<tr>
     <td class="table-name">${account ?? html`<span class="quiet">${t.unknown}</span>`}</td>
     <td>${t.codes[of.code] ?? of.code}</td>
-    <td class="only-wide">${t.ways[of.way] ?? of.way}</td>
+    <td>${t.ways[of.way] ?? of.way}</td>
     <td><${Time} at=${of.at} /></td>
   </tr>`;
 }

@@ -7,6 +7,7 @@ import { saveFile } from "../files.js";
 import { compact, date, number } from "../format.js";
 import { html } from "../html.js";
 import { resource } from "../state.js";
+import { LOCALE } from "../texts/locale.js";
 import { texts } from "../texts/en/wallet.js";
 import { administration } from "./api.js";
 import { monthName, months } from "./months.js";
@@ -14,6 +15,7 @@ import { Table } from "./table.js";
 import { adminTexts } from "../texts/en/admin.js";
 
 const t = adminTexts.spend;
+const percent = new Intl.NumberFormat(LOCALE, { style: "percent" });
 const MOST_ROWS = 200; // drawn at once; the CSV file has all
 const DAY_MS = 86_400_000;
 const month = signal(new Date().toISOString().slice(0, 7));
@@ -175,6 +177,6 @@ function Rows({ of }) {
 }
 
 function Share({ of, all }) {
-  const percent = all ? Math.round((of / all) * 100) : 0;
-  return html`${percent} %<span class="share"><i style=${{ width: `${percent}%` }}></i></span>`;
+  const part = all ? of / all : 0;
+  return html`${percent.format(part)}<span class="share"><i style=${{ width: `${part * 100}%` }}></i></span>`;
 }

@@ -14,6 +14,13 @@ const LOOK_AGAIN_MS = 15_000;
 const LOOKS = { wrong: "error", look: "stopped", ok: "final" };
 const status = resource(administration.status);
 
+/** What a check has found. Rare texts, such as those of errors, are English. */
+function toldOf({ text, code, values }) {
+  const told = t.checks[code];
+  if (!told) return html`<bdi lang="en">${text[0].toUpperCase() + text.slice(1)}</bdi>`;
+  return typeof told === "function" ? told(...values) : told;
+}
+
 export default function Status() {
   usePolling(status.reload, LOOK_AGAIN_MS);
   const found = status.data.value,
@@ -75,10 +82,10 @@ function Found({ of }) {
         of.findings
           .filter((one) => one.grade === grade)
           .map(
-            ({ about, text }) => html`<li>
+            (one) => html`<li>
               <div class="grow">
-                <p class="item-title">${t.subjects[about] ?? about}</p>
-                <p class="quiet small">${text[0].toUpperCase() + text.slice(1)}</p>
+                <p class="item-title">${t.subjects[one.about] ?? one.about}</p>
+                <p class="quiet small">${toldOf(one)}</p>
               </div>
               <span class="status status-${LOOKS[grade]}">${t.grades[grade]}</span>
             </li>`,
@@ -110,6 +117,7 @@ function Found({ of }) {
       of.servers.length > 0 &&
       html`<${Table}
         label=${t.servers}
+        cards
         head=${html`<th>${t.server}</th><th class="num">${t.calls}</th>
           <th class="num">${t.failures}</th><th>${t.state}</th>`}
       >

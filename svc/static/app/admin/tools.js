@@ -23,7 +23,7 @@ export default function Tools() {
   const found = report.data.value,
     error = report.error.value;
   return html`
-    <p class="quiet">${t.intro}</p>
+    <p class="quiet part-intro">${t.intro}</p>
     <div class="filters more-space">
       <${Field}
         label=${adminTexts.spend.month}
@@ -55,12 +55,13 @@ function Used({ tools }) {
   const sorted = tools.toSorted((one, other) => other.calls - one.calls);
   return html`<${Table}
     label=${adminTexts.views.tools}
+    cards
     head=${html`<th>${t.tool}</th><th>${t.source}</th><th>${t.asks}</th><th class="num">${t.calls}</th>
       <th class="num">${t.failures}</th><th class="num">${t.cost}</th>`}
   >
     ${sorted.map(
       ({ name, source, ask, available, calls, failures, cost_micros: cost }) => html`<tr key=${name}>
-        <td class="table-name">${nameOf(name)}</td>
+        <td class="table-name">${t.special[name] ?? nameOf(name)}</td>
         <td>
           ${source === "service" ? t.service : (source ?? (available ? "–" : t.gone))}
           ${source && !available && html` <span class="quiet small">${t.waits}</span>`}
@@ -89,11 +90,11 @@ const Servers = ({ of }) => html`<ul class="list">
           ${state ? t.states[state] : t.unread}
         </span>
       </div>
-      ${detail && html`<p class="small">${detail}</p>`}
+      ${detail && html`<p class="small"><bdi lang="en">${detail}</bdi></p>`}
       ${
         state !== null &&
         waiting.length > 0 &&
-        html`<p class="small">${t.waiting(waiting)}</p><p class="small"><code>${t.accept(name)}</code></p>`
+        html`<p class="small">${t.waiting(waiting)}</p><p class="small">${t.accept} <code>svc tools accept ${name}</code></p>`
       }
     </li>`,
   )}

@@ -43,13 +43,13 @@ export default function Admin({ path: [chosen = "users", ...path] }) {
         user.admin
           ? html`
             <nav class="tabs part-tabs" aria-label=${t.parts}>
-              ${Object.entries(t.views).map(
-                ([name, title]) => html`<a
+              ${Object.keys(PARTS).map(
+                (name) => html`<a
                   class="tab"
                   href=${link("admin", name)}
                   ref=${name === part ? reveal : undefined}
                   aria-current=${name === part ? "page" : undefined}
-                >${title}</a>`,
+                >${t.views[name]}</a>`,
               )}
             </nav>
             <${Lazy} key=${part} name="admin-${part}" from=${PARTS[part]} path=${path} />

@@ -2,6 +2,9 @@
 import { limits } from "../../limits.js";
 import { count, number } from "../locale.js";
 
+/** Keep the order of a Latin text with its signs. */
+const apart = (text) => `\u2068${text}\u2069`;
+
 export const adminTexts = {
   parts: "أقسام الإدارة",
   views: {
@@ -40,9 +43,10 @@ export const adminTexts = {
     states: { ready: "جاهز", failed: "فشل", changed: "تغيّر" },
     unread: "لم يُقرأ بعد",
     read: "آخر قراءة",
-    never: "أبدًا",
+    never: "لا توجد",
     waiting: (names) => `في انتظار القبول: ${names.join("، ")}.`,
-    accept: (name) => `اقبلها بالأمر: svc tools accept ${name}`,
+    accept: "اقبلها بالأمر:",
+    special: { "(users' tool servers)": "خوادم أدوات المستخدمين" },
   },
   users: {
     search: "بحث",
@@ -66,7 +70,7 @@ export const adminTexts = {
     },
     balance: "الرصيد",
     lastSeen: "آخر نشاط",
-    never: "أبدًا",
+    never: "لا يوجد",
     admin: "مسؤول",
     adminHint:
       "يمكنه إدارة الحسابات والرد على طلبات الدعم والاطلاع على كل الإنفاق. لا يمكنه قراءة " +
@@ -227,9 +231,33 @@ export const adminTexts = {
       backup: "النسخ الاحتياطي",
       clock: "الساعة",
       speech: "الكلام",
+      transcription: "التفريغ الصوتي",
       mail: "البريد",
       metrics: "المقاييس",
       payments: "المدفوعات",
+    },
+    /** By their codes in svc/admin/health.py. */
+    checks: {
+      certificate_of_proxy: "الشهادة لدى الخادم الوكيل. يجب أن يرسل X-Forwarded-Proto: https.",
+      certificate_valid: (host, days) => `للمضيف ${host}، وعدد أيام الصلاحية المتبقية: ${number(days)}.`,
+      certificate_renewed: (days) => `عدد الأيام حتى انتهاء الصلاحية: ${number(days)}. يجددها الخادم.`,
+      certificate_to_replace: (days) =>
+        `عدد الأيام حتى انتهاء الصلاحية: ${number(days)}. استبدل الملف وأرسل SIGHUP.`,
+      key_readable: (path) =>
+        `يستطيع مستخدمون آخرون على الجهاز قراءة المفتاح. نفّذ: ${apart(`chmod o= ${path}`)}`,
+      disk_free: (gib) => `المساحة الحرة لمجلد البيانات: ${apart(`\u200e${number(gib)} GiB`)}.`,
+      backup_old: (days) => `لا توجد نسخة خلال آخر ${number(days)} أيام. نفّذ «svc backup FOLDER» كل ليلة.`,
+      backup_made: (days) => `عدد الأيام منذ آخر نسخة: ${number(days)}.`,
+      clock_set_back:
+        "أُعيدت الساعة إلى الوراء: كُتبت قاعدة البيانات في وقت لاحق للوقت الحالي. اضبط الساعة عبر NTP، فالجلسات والشهادات والمدفوعات تعتمد عليها.",
+      speech_missing: "يحتاج builtin/voice إلى eSpeak NG. ثبّت espeak-ng أو الإضافة «voice».",
+      transcription_missing: "النموذج builtin/whisper-tiny غير متاح. تثبّته الإضافة «hearing».",
+      mail_missing: "لا يوجد خادم بريد. يعرض الأمر «svc user reset-link» الروابط.",
+      metrics_off: "متوقفة. اضبط SVC_METRICS_TOKEN.",
+      payments_off: "لا تُقبل أي مدفوعات.",
+      payments_sandbox: "يمكن لكل مستخدم إضافة أموال تجريبية (SVC_PAYMENTS=sandbox).",
+      payments_test_key: "المفتاح لأموال تجريبية.",
+      payments_odd_secret: "لا تبدأ قيمة SVC_STRIPE_WEBHOOK_SECRET بالحروف whsec_.",
     },
     grades: { ok: "سليم", look: "يحتاج إلى فحص", wrong: "مشكلة" },
     providers: "خوادم النماذج",
@@ -255,6 +283,7 @@ export const adminTexts = {
       credits: (email) => `إضافة رصيد إلى ${email}`,
       debits: (email) => `خصم رصيد من ${email}`,
     },
+    notEnough: (amount) => `الرصيد ${amount}. لا يمكن خصم المبالغ المحجوزة لطلبات قيد التنفيذ.`,
     amount: "المبلغ بالدولار الأمريكي",
     note: "ملاحظة",
     noteHint: "اختيارية. يراها المستخدم في سجل حسابه.",
@@ -265,11 +294,11 @@ export const adminTexts = {
   },
   backup: {
     title: "النسخ الاحتياطي",
-    text: (folder) => `تُكتب النسخ الاحتياطية في ${folder} على الخادم. تحتوي على كل الأسرار.`,
+    text: (folder) => `تُكتب النسخ الاحتياطية في ${apart(folder)} على الخادم. تحتوي على كل الأسرار.`,
     noFolder: "لإنشاء نسخ احتياطية هنا، يضبط المشغّل SVC_BACKUP_DIR على مجلد في الخادم.",
     start: "إنشاء نسخة الآن",
     running: "جارٍ نسخ قاعدة البيانات",
-    failed: (why) => `فشل آخر نسخ احتياطي: ${why}`,
+    failed: (why) => `فشل آخر نسخ احتياطي: ${apart(why)}`,
   },
   models: {
     title: "النماذج على هذا الجهاز",
@@ -288,9 +317,9 @@ export const adminTexts = {
     hint: "مثلًا من Hugging Face: افتح ملفًا من ملفات النموذج وانسخ رابط تنزيله.",
     start: "تنزيل",
     stop: "إيقاف",
-    running: (name, done, size) => `${name}: ${done}${size ? ` من ${size}` : ""}`,
+    running: (name, done, size) => `${apart(name)}: ${done}${size ? ` من ${size}` : ""}`,
     added: (name) => `تمت إضافة ${name}.`,
-    failed: (name, why) => `لم تتم إضافة ${name}: ${why}`,
+    failed: (name, why) => `لم تتم إضافة ${apart(name)}: ${apart(why)}`,
   },
   catalog: {
     file: "لتغيير النماذج والأسعار والمجموعات، عدّل ملف الكتالوج وأعد تحميله:",
@@ -349,25 +378,24 @@ export const adminTexts = {
     you: "أنت",
     gone: "مسؤول محذوف",
     deletedAccount: "حساب محذوف",
-    /** The account is inserted at "…". */
     actions: {
-      "user.add": "تمت إضافة المستخدم …",
-      "user.invite": "تمت دعوة …",
-      "user.change": "تم تغيير …",
-      "user.reset_link": "تم إنشاء رابط إعادة تعيين لـ …",
-      "user.delete_key": "تم حذف أحد مفاتيح API الخاصة بـ …",
-      "user.delete_keys": "تم حذف كل مفاتيح API الخاصة بـ …",
-      "user.delete": "تم حذف حساب",
-      "support.reply": "تم الرد على طلب دعم من …",
-      "support.close": "تم إغلاق طلب دعم من …",
-      credit: "تمت إضافة رصيد إلى محفظة …",
-      debit: "تم خصم رصيد من محفظة …",
-      restore: "تمت استعادة نسخة احتياطية",
-      "secrets.rotate": "تم تدوير الأسرار",
-      backup: "بدأ نسخ احتياطي",
-      "model.add": "تمت إضافة نموذج",
-      "model.remove": "تمت إزالة نموذج",
-      reload: "تمت قراءة الكتالوج من جديد",
+      "user.add": "إضافة مستخدم",
+      "user.invite": "دعوة مستخدم",
+      "user.change": "تعديل مستخدم",
+      "user.reset_link": "إنشاء رابط إعادة تعيين",
+      "user.delete_key": "حذف مفتاح API",
+      "user.delete_keys": "حذف كل مفاتيح API لمستخدم",
+      "user.delete": "حذف حساب",
+      "support.reply": "الرد على طلب دعم",
+      "support.close": "إغلاق طلب دعم",
+      credit: "إضافة رصيد",
+      debit: "خصم رصيد",
+      restore: "استعادة نسخة احتياطية",
+      "secrets.rotate": "تدوير الأسرار",
+      backup: "بدء نسخ احتياطي",
+      "model.add": "إضافة نموذج",
+      "model.remove": "إزالة نموذج",
+      reload: "إعادة قراءة الكتالوج",
     },
     details: {
       suspended: "موقوف",

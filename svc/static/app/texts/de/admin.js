@@ -1,6 +1,6 @@
 // The German texts of the administration, which only administrators load.
 import { limits } from "../../limits.js";
-import { count } from "../locale.js";
+import { count, number } from "../locale.js";
 
 export const adminTexts = {
   parts: "Bereiche der Verwaltung",
@@ -42,7 +42,8 @@ export const adminTexts = {
     read: "Zuletzt gelesen",
     never: "Nie",
     waiting: (names) => `Warten darauf, akzeptiert zu werden: ${names.join(", ")}.`,
-    accept: (name) => `Akzeptieren mit: svc tools accept ${name}`,
+    accept: "Akzeptieren mit:",
+    special: { "(users' tool servers)": "Tool-Server von Nutzern" },
   },
   users: {
     search: "Suchen",
@@ -51,7 +52,7 @@ export const adminTexts = {
     group: "Gruppe",
     anyGroup: "Alle Gruppen",
     noGroup: "Keine Gruppe",
-    autoGroup: "Automatisch, nach E-Mail-Adresse",
+    autoGroup: "Automatisch, nach E-Mail",
     groupHint: "Die Gruppe bestimmt, welche Modelle verwendet werden können, und das monatliche Kontingent.",
     status: "Status",
     anyStatus: "Jeder Status",
@@ -165,7 +166,7 @@ export const adminTexts = {
       "(no group)": "Keine Gruppe",
     },
     chartLabel: (month) =>
-      `Ausgaben pro Tag im ${month}. Wähle mit den Pfeiltasten links und rechts einen Tag aus.`,
+      `Ausgaben pro Tag, ${month}. Wähle mit den Pfeiltasten links und rechts einen Tag aus.`,
     rest: (shown, all) => `Die ersten ${count(shown, "Zeile", "Zeilen")} von ${all}. Die CSV-Datei hat mehr.`,
   },
   support: {
@@ -208,9 +209,34 @@ export const adminTexts = {
       backup: "Sicherung",
       clock: "Uhr",
       speech: "Sprache",
+      transcription: "Transkription",
       mail: "E-Mail",
       metrics: "Metriken",
       payments: "Zahlungen",
+    },
+    /** By their codes in svc/admin/health.py. */
+    checks: {
+      certificate_of_proxy: "Der Proxy hat das Zertifikat. Er muss X-Forwarded-Proto: https senden.",
+      certificate_valid: (host, days) => `Für ${host}, noch ${count(days, "Tag", "Tage")} gültig.`,
+      certificate_renewed: (days) => `Läuft in ${count(days, "Tag", "Tagen")} ab. Der Server erneuert es.`,
+      certificate_to_replace: (days) =>
+        `Läuft in ${count(days, "Tag", "Tagen")} ab. Ersetze die Datei und sende SIGHUP.`,
+      key_readable: (path) =>
+        `Andere Benutzer des Rechners können den Schlüssel lesen. Führe aus: chmod o= ${path}`,
+      disk_free: (gib) => `${number(gib)} GiB sind für den Datenordner frei.`,
+      backup_old: (days) =>
+        `In den letzten ${count(days, "Tag", "Tagen")} wurde keine erstellt. Führe jede Nacht „svc backup ORDNER“ aus.`,
+      backup_made: (days) => `Die letzte wurde vor ${count(days, "Tag", "Tagen")} erstellt.`,
+      clock_set_back:
+        "Sie wurde zurückgestellt: Die Datenbank wurde in ihrer Zukunft geschrieben. Stelle die Uhr per NTP. Sitzungen, Zertifikate und Zahlungen sind darauf angewiesen.",
+      speech_missing: "builtin/voice braucht eSpeak NG. Installiere espeak-ng oder das Extra „voice“.",
+      transcription_missing: "builtin/whisper-tiny wird nicht angeboten. Das Extra „hearing“ installiert es.",
+      mail_missing: "Es gibt keinen Mailserver. Der Befehl „svc user reset-link“ gibt Links aus.",
+      metrics_off: "Sie sind ausgeschaltet. Setze SVC_METRICS_TOKEN.",
+      payments_off: "Es werden keine angenommen.",
+      payments_sandbox: "Jeder Nutzer kann Testgeld aufladen (SVC_PAYMENTS=sandbox).",
+      payments_test_key: "Der Schlüssel ist für Testgeld.",
+      payments_odd_secret: "SVC_STRIPE_WEBHOOK_SECRET beginnt nicht mit whsec_.",
     },
     grades: { ok: "OK", look: "Prüfen", wrong: "Problem" },
     providers: "Modellserver",
@@ -231,12 +257,14 @@ export const adminTexts = {
   },
   money: {
     text: (amount) =>
-      `Das Guthaben beträgt ${amount}. Jede Buchung steht in den Buchungen des Nutzers und im Protokoll.`,
+      `Das Guthaben beträgt ${amount}. Jede Änderung steht in den Buchungen des Nutzers und im Protokoll.`,
     actions: { credits: "Guthaben aufladen", debits: "Guthaben abbuchen" },
     titles: {
       credits: (email) => `Guthaben von ${email} aufladen`,
       debits: (email) => `Guthaben von ${email} abbuchen`,
     },
+    notEnough: (amount) =>
+      `Das Guthaben beträgt ${amount}. Was laufende Anfragen reserviert haben, kann nicht abgebucht werden.`,
     amount: "Betrag in US-Dollar",
     note: "Notiz",
     noteHint: "Optional. Der Nutzer sieht sie in seinen Buchungen.",
@@ -340,19 +368,19 @@ export const adminTexts = {
     operator: "Betreiber (Befehlszeile)",
     you: "Du",
     gone: "Gelöschter Administrator",
-    deletedAccount: "ein gelöschtes Konto",
+    deletedAccount: "gelöschtes Konto",
     actions: {
-      "user.add": "Nutzer … hinzugefügt",
-      "user.invite": "… eingeladen",
-      "user.change": "… geändert",
-      "user.reset_link": "Link zum Zurücksetzen für … erstellt",
-      "user.delete_key": "Einen API-Schlüssel von … gelöscht",
-      "user.delete_keys": "Alle API-Schlüssel von … gelöscht",
-      "user.delete": "Ein Konto gelöscht",
-      "support.reply": "Support-Anfrage von … beantwortet",
-      "support.close": "Support-Anfrage von … geschlossen",
-      credit: "Guthaben von … aufgeladen",
-      debit: "Guthaben von … abgebucht",
+      "user.add": "Nutzer hinzugefügt",
+      "user.invite": "Nutzer eingeladen",
+      "user.change": "Nutzer geändert",
+      "user.reset_link": "Link zum Zurücksetzen erstellt",
+      "user.delete_key": "API-Schlüssel gelöscht",
+      "user.delete_keys": "Alle API-Schlüssel eines Nutzers gelöscht",
+      "user.delete": "Konto gelöscht",
+      "support.reply": "Support-Anfrage beantwortet",
+      "support.close": "Support-Anfrage geschlossen",
+      credit: "Guthaben aufgeladen",
+      debit: "Guthaben abgebucht",
       restore: "Sicherung wiederhergestellt",
       "secrets.rotate": "Geheimnisse erneuert",
       backup: "Sicherung gestartet",

@@ -1,6 +1,6 @@
 // The texts of the administration, which only administrators load.
 import { limits } from "../../limits.js";
-import { count } from "../locale.js";
+import { count, number } from "../locale.js";
 
 export const adminTexts = {
   parts: "Parts of the administration",
@@ -42,7 +42,8 @@ export const adminTexts = {
     read: "Last read",
     never: "Never",
     waiting: (names) => `Wait for acceptance: ${names.join(", ")}.`,
-    accept: (name) => `Accept them with: svc tools accept ${name}`,
+    accept: "Accept them with:",
+    special: { "(users' tool servers)": "Tool servers of users" },
   },
   users: {
     search: "Search",
@@ -196,9 +197,33 @@ export const adminTexts = {
       backup: "Backup",
       clock: "Clock",
       speech: "Speech",
+      transcription: "Transcription",
       mail: "Email",
       metrics: "Metrics",
       payments: "Payments",
+    },
+    /** By their codes in svc/admin/health.py. */
+    checks: {
+      certificate_of_proxy: "The proxy has it. It must send X-Forwarded-Proto: https.",
+      certificate_valid: (host, days) => `For ${host}, valid for ${count(days, "day", "days")}.`,
+      certificate_renewed: (days) => `Expires in ${count(days, "day", "days")}. The server renews it.`,
+      certificate_to_replace: (days) =>
+        `Expires in ${count(days, "day", "days")}. Replace the file and send SIGHUP.`,
+      key_readable: (path) => `Other users can read the key. Run: chmod o= ${path}`,
+      disk_free: (gib) => `${number(gib)} GiB are free for the data folder.`,
+      backup_old: (days) =>
+        `There is none of the last ${count(days, "day", "days")}. Run “svc backup FOLDER” every night.`,
+      backup_made: (days) => `The last one was made ${count(days, "day", "days")} ago.`,
+      clock_set_back:
+        "It was set back: the database was written in its future. Set the clock by NTP: sessions, certificates and payments rely on it.",
+      speech_missing: "builtin/voice needs eSpeak NG. Install espeak-ng, or the extra “voice”.",
+      transcription_missing: "builtin/whisper-tiny is not offered. The extra “hearing” installs it.",
+      mail_missing: "There is no mail server. The command “svc user reset-link” prints links.",
+      metrics_off: "They are off. Set SVC_METRICS_TOKEN.",
+      payments_off: "None are accepted.",
+      payments_sandbox: "Every user can add test money (SVC_PAYMENTS=sandbox).",
+      payments_test_key: "The key is for test money.",
+      payments_odd_secret: "SVC_STRIPE_WEBHOOK_SECRET does not begin with whsec_.",
     },
     grades: { ok: "OK", look: "Check", wrong: "Problem" },
     providers: "Model servers",
@@ -225,6 +250,7 @@ export const adminTexts = {
       credits: (email) => `Add funds for ${email}`,
       debits: (email) => `Take funds from ${email}`,
     },
+    notEnough: (amount) => `The wallet has ${amount}. What running requests hold cannot be taken.`,
     amount: "Amount in US dollars",
     note: "Note",
     noteHint: "Optional. The user sees it in the ledger.",
@@ -319,20 +345,19 @@ export const adminTexts = {
     operator: "Operator (command line)",
     you: "You",
     gone: "Deleted administrator",
-    deletedAccount: "a deleted account",
-    /** The account is inserted at "…". */
+    deletedAccount: "deleted account",
     actions: {
-      "user.add": "Added user …",
-      "user.invite": "Invited …",
-      "user.change": "Changed …",
-      "user.reset_link": "Created a reset link for …",
-      "user.delete_key": "Deleted an API key of …",
-      "user.delete_keys": "Deleted all API keys of …",
+      "user.add": "Added a user",
+      "user.invite": "Invited a user",
+      "user.change": "Changed a user",
+      "user.reset_link": "Created a reset link",
+      "user.delete_key": "Deleted an API key",
+      "user.delete_keys": "Deleted all API keys of a user",
       "user.delete": "Deleted an account",
-      "support.reply": "Answered a support request of …",
-      "support.close": "Closed a support request of …",
-      credit: "Added funds to the wallet of …",
-      debit: "Took funds from the wallet of …",
+      "support.reply": "Answered a support request",
+      "support.close": "Closed a support request",
+      credit: "Added funds",
+      debit: "Took funds",
       restore: "Restored a backup",
       "secrets.rotate": "Rotated the secrets",
       backup: "Started a backup",

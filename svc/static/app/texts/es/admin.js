@@ -1,6 +1,6 @@
 // The Spanish texts of the administration, which only administrators load.
 import { limits } from "../../limits.js";
-import { count } from "../locale.js";
+import { count, number } from "../locale.js";
 
 export const adminTexts = {
   parts: "Secciones de la administración",
@@ -42,7 +42,8 @@ export const adminTexts = {
     read: "Última lectura",
     never: "Nunca",
     waiting: (names) => `Pendientes de aceptación: ${names.join(", ")}.`,
-    accept: (name) => `Para aceptarlas: svc tools accept ${name}`,
+    accept: "Para aceptarlas:",
+    special: { "(users' tool servers)": "Servidores de herramientas de los usuarios" },
   },
   users: {
     search: "Buscar",
@@ -158,8 +159,7 @@ export const adminTexts = {
       "(sessions)": "Aplicación web, sin clave",
       "(no group)": "Sin grupo",
     },
-    chartLabel: (month) =>
-      `Gasto por día en ${month}. Usa las flechas izquierda y derecha para elegir un día.`,
+    chartLabel: (month) => `Gasto por día, ${month}. Usa las flechas izquierda y derecha para elegir un día.`,
     rest: (shown, all) =>
       `Se muestran las primeras ${count(shown, "fila", "filas")} de ${all}. El archivo CSV tiene más.`,
   },
@@ -203,9 +203,33 @@ export const adminTexts = {
       backup: "Copia de seguridad",
       clock: "Reloj",
       speech: "Voz",
+      transcription: "Transcripción",
       mail: "Correo",
       metrics: "Métricas",
       payments: "Pagos",
+    },
+    /** By their codes in svc/admin/health.py. */
+    checks: {
+      certificate_of_proxy: "El proxy tiene el certificado. Debe enviar X-Forwarded-Proto: https.",
+      certificate_valid: (host, days) => `Para ${host}, válido durante ${count(days, "día", "días")}.`,
+      certificate_renewed: (days) => `Caduca en ${count(days, "día", "días")}. El servidor lo renueva.`,
+      certificate_to_replace: (days) =>
+        `Caduca en ${count(days, "día", "días")}. Sustituye el archivo y envía SIGHUP.`,
+      key_readable: (path) => `Otros usuarios del equipo pueden leer la clave. Ejecuta: chmod o= ${path}`,
+      disk_free: (gib) => `Hay ${number(gib)} GiB libres para la carpeta de datos.`,
+      backup_old: (days) =>
+        `No hay ninguna de los últimos ${count(days, "día", "días")}. Ejecuta “svc backup CARPETA” cada noche.`,
+      backup_made: (days) => `La última se hizo hace ${count(days, "día", "días")}.`,
+      clock_set_back:
+        "Se ha atrasado: la base de datos se escribió en su futuro. Ajusta el reloj por NTP: las sesiones, los certificados y los pagos dependen de él.",
+      speech_missing: "builtin/voice necesita eSpeak NG. Instala espeak-ng o el extra “voice”.",
+      transcription_missing: "builtin/whisper-tiny no se ofrece. El extra “hearing” lo instala.",
+      mail_missing: "No hay servidor de correo. El comando “svc user reset-link” muestra enlaces.",
+      metrics_off: "Están desactivadas. Define SVC_METRICS_TOKEN.",
+      payments_off: "No se aceptan.",
+      payments_sandbox: "Todos los usuarios pueden añadir dinero de prueba (SVC_PAYMENTS=sandbox).",
+      payments_test_key: "La clave es para dinero de prueba.",
+      payments_odd_secret: "SVC_STRIPE_WEBHOOK_SECRET no empieza por whsec_.",
     },
     grades: { ok: "OK", look: "Revisar", wrong: "Problema" },
     providers: "Servidores de modelos",
@@ -233,6 +257,8 @@ export const adminTexts = {
       credits: (email) => `Añadir saldo a ${email}`,
       debits: (email) => `Retirar saldo de ${email}`,
     },
+    notEnough: (amount) =>
+      `El saldo es de ${amount}. No se puede retirar lo que retienen las solicitudes en curso.`,
     amount: "Importe en dólares estadounidenses",
     note: "Nota",
     noteHint: "Opcional. El usuario la ve en sus movimientos.",
@@ -333,25 +359,25 @@ export const adminTexts = {
     operator: "Operador (línea de comandos)",
     you: "Tú",
     gone: "Administrador eliminado",
-    deletedAccount: "una cuenta eliminada",
+    deletedAccount: "cuenta eliminada",
     actions: {
-      "user.add": "Se añadió el usuario …",
-      "user.invite": "Se invitó al usuario …",
-      "user.change": "Se modificó el usuario …",
-      "user.reset_link": "Se creó un enlace de restablecimiento para …",
-      "user.delete_key": "Se eliminó una clave API de …",
-      "user.delete_keys": "Se eliminaron todas las claves API de …",
-      "user.delete": "Se eliminó una cuenta",
-      "support.reply": "Se respondió una solicitud de soporte de …",
-      "support.close": "Se cerró una solicitud de soporte de …",
-      credit: "Se añadió saldo a …",
-      debit: "Se retiró saldo de …",
-      restore: "Se restauró una copia de seguridad",
-      "secrets.rotate": "Se rotaron los secretos",
-      backup: "Se inició una copia de seguridad",
-      "model.add": "Se añadió un modelo",
-      "model.remove": "Se quitó un modelo",
-      reload: "Se volvió a leer el catálogo",
+      "user.add": "Usuario añadido",
+      "user.invite": "Usuario invitado",
+      "user.change": "Usuario modificado",
+      "user.reset_link": "Enlace de restablecimiento creado",
+      "user.delete_key": "Clave API eliminada",
+      "user.delete_keys": "Todas las claves API de un usuario eliminadas",
+      "user.delete": "Cuenta eliminada",
+      "support.reply": "Solicitud de soporte respondida",
+      "support.close": "Solicitud de soporte cerrada",
+      credit: "Saldo añadido",
+      debit: "Saldo retirado",
+      restore: "Copia de seguridad restaurada",
+      "secrets.rotate": "Secretos renovados",
+      backup: "Copia de seguridad iniciada",
+      "model.add": "Modelo añadido",
+      "model.remove": "Modelo quitado",
+      reload: "Catálogo leído de nuevo",
     },
     details: {
       suspended: "suspendido",

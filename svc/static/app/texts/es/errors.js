@@ -11,7 +11,7 @@ export const errors = {
   invalid_token: "Este enlace ya no es válido. Solicita uno nuevo.",
   invalid_api_key: "Para esto tienes que iniciar sesión.",
   session_expired: "Esta sesión ha caducado. Inicia sesión de nuevo.",
-  invalid_credentials: "El correo electrónico o la contraseña no es correcta.",
+  invalid_credentials: "El correo electrónico o la contraseña no son correctos.",
   insufficient_funds: "Tu saldo no es suficiente. Añade saldo.",
   insufficient_quota: "Tu saldo no es suficiente. Añade saldo.",
   spending_limit_reached: "Se ha alcanzado un límite mensual. Auméntalo o espera al mes que viene.",

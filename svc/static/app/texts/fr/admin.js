@@ -1,6 +1,6 @@
 // The French texts of the administration, which only administrators load.
 import { limits } from "../../limits.js";
-import { count } from "../locale.js";
+import { count, number } from "../locale.js";
 
 export const adminTexts = {
   parts: "Sections de l’administration",
@@ -42,7 +42,8 @@ export const adminTexts = {
     read: "Dernière lecture",
     never: "Jamais",
     waiting: (names) => `En attente d’acceptation : ${names.join(", ")}.`,
-    accept: (name) => `Pour les accepter : svc tools accept ${name}`,
+    accept: "Pour les accepter :",
+    special: { "(users' tool servers)": "Serveurs d’outils des utilisateurs" },
   },
   users: {
     search: "Rechercher",
@@ -202,9 +203,35 @@ export const adminTexts = {
       backup: "Sauvegarde",
       clock: "Horloge",
       speech: "Voix",
+      transcription: "Transcription",
       mail: "E-mail",
       metrics: "Métriques",
       payments: "Paiements",
+    },
+    /** By their codes in svc/admin/health.py. */
+    checks: {
+      certificate_of_proxy: "Le proxy gère le certificat. Il doit envoyer X-Forwarded-Proto: https.",
+      certificate_valid: (host, days) => `Pour ${host}, valable encore ${count(days, "jour", "jours")}.`,
+      certificate_renewed: (days) => `Expire dans ${count(days, "jour", "jours")}. Le serveur le renouvelle.`,
+      certificate_to_replace: (days) =>
+        `Expire dans ${count(days, "jour", "jours")}. Remplacez le fichier et envoyez SIGHUP.`,
+      key_readable: (path) =>
+        `D’autres utilisateurs de la machine peuvent lire la clé. Exécutez : chmod o= ${path}`,
+      disk_free: (gib) => `${number(gib)} Gio libres pour le dossier de données.`,
+      backup_old: (days) =>
+        `Aucune au cours des ${number(days)} derniers jours. Exécutez « svc backup DOSSIER » chaque nuit.`,
+      backup_made: (days) => `La dernière a été faite il y a ${count(days, "jour", "jours")}.`,
+      clock_set_back:
+        "Elle a été reculée : la base de données a été écrite dans son futur. Réglez l’horloge par NTP : les sessions, les certificats et les paiements en dépendent.",
+      speech_missing: "builtin/voice a besoin d’eSpeak NG. Installez espeak-ng ou l’extra « voice ».",
+      transcription_missing: "builtin/whisper-tiny n’est pas proposé. L’extra « hearing » l’installe.",
+      mail_missing:
+        "Il n’y a pas de serveur de messagerie. La commande « svc user reset-link » affiche des liens.",
+      metrics_off: "Elles sont désactivées. Définissez SVC_METRICS_TOKEN.",
+      payments_off: "Aucun n’est accepté.",
+      payments_sandbox: "Chaque utilisateur peut ajouter de l’argent de test (SVC_PAYMENTS=sandbox).",
+      payments_test_key: "La clé est destinée à l’argent de test.",
+      payments_odd_secret: "SVC_STRIPE_WEBHOOK_SECRET ne commence pas par whsec_.",
     },
     grades: { ok: "OK", look: "À vérifier", wrong: "Problème" },
     providers: "Serveurs de modèles",
@@ -232,9 +259,11 @@ export const adminTexts = {
       credits: (email) => `Ajouter des fonds pour ${email}`,
       debits: (email) => `Retirer des fonds à ${email}`,
     },
+    notEnough: (amount) =>
+      `Le solde est de ${amount}. Ce qui est réservé pour des requêtes en cours ne peut pas être retiré.`,
     amount: "Montant en dollars américains",
     note: "Note",
-    noteHint: "Facultatif. L’utilisateur la voit dans ses opérations.",
+    noteHint: "Facultative. L’utilisateur la voit dans ses opérations.",
     booked: {
       credits: (amount, left) => `${amount} ajoutés. Le solde est de ${left}.`,
       debits: (amount, left) => `${amount} retirés. Le solde est de ${left}.`,
@@ -335,19 +364,19 @@ export const adminTexts = {
     operator: "Opérateur (ligne de commande)",
     you: "Vous",
     gone: "Administrateur supprimé",
-    deletedAccount: "un compte supprimé",
+    deletedAccount: "compte supprimé",
     actions: {
-      "user.add": "Compte créé pour …",
-      "user.invite": "Invitation créée pour …",
-      "user.change": "Modification apportée à …",
-      "user.reset_link": "Lien de réinitialisation créé pour …",
-      "user.delete_key": "Clé API supprimée pour …",
-      "user.delete_keys": "Toutes les clés API supprimées pour …",
+      "user.add": "Utilisateur ajouté",
+      "user.invite": "Utilisateur invité",
+      "user.change": "Utilisateur modifié",
+      "user.reset_link": "Lien de réinitialisation créé",
+      "user.delete_key": "Clé API supprimée",
+      "user.delete_keys": "Toutes les clés API d’un utilisateur supprimées",
       "user.delete": "Compte supprimé",
-      "support.reply": "Réponse de l’assistance à …",
-      "support.close": "Demande d’assistance fermée pour …",
-      credit: "Fonds ajoutés pour …",
-      debit: "Fonds retirés à …",
+      "support.reply": "Réponse à une demande d’assistance",
+      "support.close": "Demande d’assistance fermée",
+      credit: "Fonds ajoutés",
+      debit: "Fonds retirés",
       restore: "Sauvegarde restaurée",
       "secrets.rotate": "Secrets renouvelés",
       backup: "Sauvegarde lancée",

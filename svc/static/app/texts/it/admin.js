@@ -1,6 +1,6 @@
 // The Italian texts of the administration, which only administrators load.
 import { limits } from "../../limits.js";
-import { count } from "../locale.js";
+import { count, number } from "../locale.js";
 
 export const adminTexts = {
   parts: "Sezioni dell’amministrazione",
@@ -42,7 +42,8 @@ export const adminTexts = {
     read: "Ultima lettura",
     never: "Mai",
     waiting: (names) => `In attesa di accettazione: ${names.join(", ")}.`,
-    accept: (name) => `Per accettarli: svc tools accept ${name}`,
+    accept: "Per accettarli:",
+    special: { "(users' tool servers)": "Server di strumenti degli utenti" },
   },
   users: {
     search: "Cerca",
@@ -202,9 +203,34 @@ export const adminTexts = {
       backup: "Backup",
       clock: "Orologio",
       speech: "Voce",
+      transcription: "Trascrizione",
       mail: "Email",
       metrics: "Metriche",
       payments: "Pagamenti",
+    },
+    /** By their codes in svc/admin/health.py. */
+    checks: {
+      certificate_of_proxy: "Il certificato è gestito dal proxy, che deve inviare X-Forwarded-Proto: https.",
+      certificate_valid: (host, days) => `Per ${host}, valido per ${count(days, "giorno", "giorni")}.`,
+      certificate_renewed: (days) => `Scade tra ${count(days, "giorno", "giorni")}. Il server lo rinnova.`,
+      certificate_to_replace: (days) =>
+        `Scade tra ${count(days, "giorno", "giorni")}. Sostituisci il file e invia SIGHUP.`,
+      key_readable: (path) =>
+        `Altri utenti della macchina possono leggere la chiave. Esegui: chmod o= ${path}`,
+      disk_free: (gib) => `${number(gib)} GiB liberi per la cartella dei dati.`,
+      backup_old: (days) =>
+        `Nessuno negli ultimi ${count(days, "giorno", "giorni")}. Esegui “svc backup CARTELLA” ogni notte.`,
+      backup_made: (days) => `L’ultimo risale a ${count(days, "giorno", "giorni")} fa.`,
+      clock_set_back:
+        "È stato spostato indietro: il database è stato scritto nel suo futuro. Regola l’orologio con NTP: sessioni, certificati e pagamenti ne dipendono.",
+      speech_missing: "builtin/voice richiede eSpeak NG. Installa espeak-ng o l’extra “voice”.",
+      transcription_missing: "builtin/whisper-tiny non è disponibile. L’extra “hearing” lo installa.",
+      mail_missing: "Non c’è un server di posta. Il comando “svc user reset-link” mostra i link.",
+      metrics_off: "Sono disattivate. Imposta SVC_METRICS_TOKEN.",
+      payments_off: "Non ne vengono accettati.",
+      payments_sandbox: "Ogni utente può ricaricare denaro di prova (SVC_PAYMENTS=sandbox).",
+      payments_test_key: "La chiave è per denaro di prova.",
+      payments_odd_secret: "SVC_STRIPE_WEBHOOK_SECRET non inizia con whsec_.",
     },
     grades: { ok: "OK", look: "Da verificare", wrong: "Problema" },
     providers: "Server di modelli",
@@ -231,6 +257,8 @@ export const adminTexts = {
       credits: (email) => `Ricarica il saldo di ${email}`,
       debits: (email) => `Preleva dal saldo di ${email}`,
     },
+    notEnough: (amount) =>
+      `Il saldo è di ${amount}. Ciò che è riservato per richieste in corso non può essere prelevato.`,
     amount: "Importo in dollari USA",
     note: "Nota",
     noteHint: "Facoltativa. L’utente la vede nei movimenti.",
@@ -313,7 +341,7 @@ export const adminTexts = {
     any: "Tutti",
     codes: {
       ok: "Riuscito",
-      invalid_credentials: "Email o password errata",
+      invalid_credentials: "Email o password non corrette",
       account_suspended: "Account sospeso",
     },
     way: "Metodo",
@@ -331,25 +359,25 @@ export const adminTexts = {
     operator: "Gestore (riga di comando)",
     you: "Tu",
     gone: "Amministratore eliminato",
-    deletedAccount: "un account eliminato",
+    deletedAccount: "account eliminato",
     actions: {
-      "user.add": "Aggiunto …",
-      "user.invite": "Invitato …",
-      "user.change": "Modificato …",
-      "user.reset_link": "Creato un link di reimpostazione per …",
-      "user.delete_key": "Eliminata una chiave API di …",
-      "user.delete_keys": "Eliminate tutte le chiavi API di …",
-      "user.delete": "Eliminato un account",
-      "support.reply": "Risposto a una richiesta di assistenza di …",
-      "support.close": "Chiusa una richiesta di assistenza di …",
-      credit: "Ricaricato il saldo di …",
-      debit: "Prelevato dal saldo di …",
-      restore: "Ripristinato un backup",
-      "secrets.rotate": "Rinnovati i segreti",
-      backup: "Avviato un backup",
-      "model.add": "Aggiunto un modello",
-      "model.remove": "Rimosso un modello",
-      reload: "Riletto il catalogo",
+      "user.add": "Utente aggiunto",
+      "user.invite": "Utente invitato",
+      "user.change": "Utente modificato",
+      "user.reset_link": "Link di reimpostazione creato",
+      "user.delete_key": "Chiave API eliminata",
+      "user.delete_keys": "Tutte le chiavi API di un utente eliminate",
+      "user.delete": "Account eliminato",
+      "support.reply": "Risposta a una richiesta di assistenza",
+      "support.close": "Richiesta di assistenza chiusa",
+      credit: "Saldo ricaricato",
+      debit: "Prelievo dal saldo",
+      restore: "Backup ripristinato",
+      "secrets.rotate": "Segreti rinnovati",
+      backup: "Backup avviato",
+      "model.add": "Modello aggiunto",
+      "model.remove": "Modello rimosso",
+      reload: "Catalogo riletto",
     },
     details: {
       suspended: "sospeso",

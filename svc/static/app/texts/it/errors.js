@@ -11,7 +11,7 @@ export const errors = {
   invalid_token: "Questo link non è più valido. Richiedine uno nuovo.",
   invalid_api_key: "Per questo devi accedere.",
   session_expired: "Questa sessione è scaduta. Accedi di nuovo.",
-  invalid_credentials: "L’email o la password non è corretta.",
+  invalid_credentials: "Email o password non corrette.",
   insufficient_funds: "Il tuo saldo non è sufficiente. Ricaricalo.",
   insufficient_quota: "Il tuo saldo non è sufficiente. Ricaricalo.",
   spending_limit_reached: "È stato raggiunto un limite mensile. Aumentalo o attendi il mese prossimo.",

@@ -1,6 +1,6 @@
 // The Japanese texts of the administration, which only administrators load.
 import { limits } from "../../limits.js";
-import { count } from "../locale.js";
+import { count, number } from "../locale.js";
 
 export const adminTexts = {
   parts: "管理のセクション",
@@ -42,7 +42,8 @@ export const adminTexts = {
     read: "最終読み込み",
     never: "なし",
     waiting: (names) => `承認待ち：${names.join("、")}。`,
-    accept: (name) => `承認するコマンド：svc tools accept ${name}`,
+    accept: "承認するコマンド：",
+    special: { "(users' tool servers)": "ユーザーのツールサーバー" },
   },
   users: {
     search: "検索",
@@ -196,9 +197,37 @@ export const adminTexts = {
       backup: "バックアップ",
       clock: "時計",
       speech: "音声",
+      transcription: "文字起こし",
       mail: "メール",
       metrics: "メトリクス",
       payments: "決済",
+    },
+    /** By their codes in svc/admin/health.py. */
+    checks: {
+      certificate_of_proxy:
+        "証明書はプロキシにあります。プロキシは X-Forwarded-Proto: https を送信する必要があります。",
+      certificate_valid: (host, days) => `${host} 用、有効期間は残り ${number(days)} 日です。`,
+      certificate_renewed: (days) => `${number(days)} 日後に期限が切れます。サーバーが更新します。`,
+      certificate_to_replace: (days) =>
+        `${number(days)} 日後に期限が切れます。ファイルを置き換えて SIGHUP を送信してください。`,
+      key_readable: (path) =>
+        `このマシンの他のユーザーが鍵を読み取れます。次を実行してください：chmod o= ${path}`,
+      disk_free: (gib) => `データフォルダー用に ${number(gib)} GiB の空きがあります。`,
+      backup_old: (days) =>
+        `過去 ${number(days)} 日間に作成されていません。「svc backup フォルダー」を毎晩実行してください。`,
+      backup_made: (days) => `前回は ${number(days)} 日前に作成されました。`,
+      clock_set_back:
+        "時計が戻されました。データベースに未来の時刻で書き込まれています。NTP で時計を合わせてください。セッション、証明書、決済は時計に依存します。",
+      speech_missing:
+        "builtin/voice には eSpeak NG が必要です。espeak-ng または extra の「voice」をインストールしてください。",
+      transcription_missing:
+        "builtin/whisper-tiny は提供されていません。extra の「hearing」でインストールできます。",
+      mail_missing: "メールサーバーがありません。コマンド「svc user reset-link」でリンクを表示できます。",
+      metrics_off: "無効です。SVC_METRICS_TOKEN を設定してください。",
+      payments_off: "受け付けていません。",
+      payments_sandbox: "すべてのユーザーがテスト用の残高を追加できます（SVC_PAYMENTS=sandbox）。",
+      payments_test_key: "キーはテスト用です。",
+      payments_odd_secret: "SVC_STRIPE_WEBHOOK_SECRET が whsec_ で始まっていません。",
     },
     grades: { ok: "正常", look: "要確認", wrong: "問題あり" },
     providers: "モデルサーバー",
@@ -224,6 +253,7 @@ export const adminTexts = {
       credits: (email) => `${email} の残高を追加`,
       debits: (email) => `${email} の残高を差し引く`,
     },
+    notEnough: (amount) => `残高は ${amount} です。実行中のリクエストのために確保された額は差し引けません。`,
     amount: "金額（米ドル）",
     note: "メモ",
     noteHint: "任意。ユーザーの明細に表示されます。",
@@ -324,19 +354,19 @@ export const adminTexts = {
     operator: "運営者（コマンドライン）",
     you: "あなた",
     gone: "削除済みの管理者",
-    deletedAccount: "（削除済みのアカウント）",
+    deletedAccount: "削除済みのアカウント",
     actions: {
-      "user.add": "ユーザーを追加 …",
-      "user.invite": "ユーザーを招待 …",
-      "user.change": "ユーザーを変更 …",
-      "user.reset_link": "再設定リンクを作成 …",
-      "user.delete_key": "ユーザーの API キーを削除 …",
-      "user.delete_keys": "ユーザーのすべての API キーを削除 …",
+      "user.add": "ユーザーを追加",
+      "user.invite": "ユーザーを招待",
+      "user.change": "ユーザーを変更",
+      "user.reset_link": "再設定リンクを作成",
+      "user.delete_key": "API キーを削除",
+      "user.delete_keys": "ユーザーのすべての API キーを削除",
       "user.delete": "アカウントを削除",
-      "support.reply": "サポートの会話に回答 …",
-      "support.close": "サポートの会話を終了 …",
-      credit: "ウォレットに残高を追加 …",
-      debit: "ウォレットから残高を差し引き …",
+      "support.reply": "サポートの会話に回答",
+      "support.close": "サポートの会話を終了",
+      credit: "残高を追加",
+      debit: "残高を差し引き",
       restore: "バックアップを復元",
       "secrets.rotate": "シークレットをローテーション",
       backup: "バックアップを開始",

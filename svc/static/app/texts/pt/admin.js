@@ -1,6 +1,6 @@
 // The Portuguese texts of the administration, which only administrators load.
 import { limits } from "../../limits.js";
-import { count } from "../locale.js";
+import { count, number } from "../locale.js";
 
 export const adminTexts = {
   parts: "Seções da administração",
@@ -14,7 +14,7 @@ export const adminTexts = {
     tools: "Ferramentas",
     catalog: "Catálogo",
     audit: "Auditoria",
-    "sign-ins": "Acessos",
+    "sign-ins": "Logins",
   },
   refused: "Somente para administradores",
   refusedText: "Peça acesso a um administrador deste serviço.",
@@ -42,7 +42,8 @@ export const adminTexts = {
     read: "Última leitura",
     never: "Nunca",
     waiting: (names) => `Aguardando aceitação: ${names.join(", ")}.`,
-    accept: (name) => `Para aceitar: svc tools accept ${name}`,
+    accept: "Para aceitar:",
+    special: { "(users' tool servers)": "Servidores de ferramentas dos usuários" },
   },
   users: {
     search: "Buscar",
@@ -108,7 +109,7 @@ export const adminTexts = {
       `A sessão de ${email} será encerrada, as chaves de API serão recusadas e as solicitações em ` +
       "andamento serão interrompidas. Nada será excluído. Você pode reativar a conta a qualquer " +
       "momento.",
-    suspendedText: "Esta conta está suspensa. O acesso e as chaves de API são recusados. Nada foi excluído.",
+    suspendedText: "Esta conta está suspensa. O login e as chaves de API são recusados. Nada foi excluído.",
     isSuspended: "Suspenso",
     reactivate: "Reativar",
     reactivated: "Reativado",
@@ -157,7 +158,7 @@ export const adminTexts = {
       "(no group)": "Sem grupo",
     },
     chartLabel: (month) =>
-      `Gastos por dia em ${month}. Use as setas para a esquerda e para a direita para selecionar um dia.`,
+      `Gastos por dia, ${month}. Use as setas para a esquerda e para a direita para selecionar um dia.`,
     rest: (shown, all) =>
       `Mostrando as primeiras ${count(shown, "linha", "linhas")} de ${all}. O arquivo CSV tem mais.`,
   },
@@ -201,9 +202,33 @@ export const adminTexts = {
       backup: "Backup",
       clock: "Relógio",
       speech: "Voz",
+      transcription: "Transcrição",
       mail: "E-mail",
       metrics: "Métricas",
       payments: "Pagamentos",
+    },
+    /** By their codes in svc/admin/health.py. */
+    checks: {
+      certificate_of_proxy: "O proxy tem o certificado. Ele precisa enviar X-Forwarded-Proto: https.",
+      certificate_valid: (host, days) => `Para ${host}, válido por ${count(days, "dia", "dias")}.`,
+      certificate_renewed: (days) => `Expira em ${count(days, "dia", "dias")}. O servidor o renova.`,
+      certificate_to_replace: (days) =>
+        `Expira em ${count(days, "dia", "dias")}. Substitua o arquivo e envie SIGHUP.`,
+      key_readable: (path) => `Outros usuários da máquina podem ler a chave. Execute: chmod o= ${path}`,
+      disk_free: (gib) => `Há ${number(gib)} GiB livres para a pasta de dados.`,
+      backup_old: (days) =>
+        `Não há nenhum dos últimos ${count(days, "dia", "dias")}. Execute “svc backup PASTA” todas as noites.`,
+      backup_made: (days) => `O último foi feito há ${count(days, "dia", "dias")}.`,
+      clock_set_back:
+        "Ele foi atrasado: o banco de dados foi gravado no futuro dele. Ajuste o relógio por NTP: sessões, certificados e pagamentos dependem dele.",
+      speech_missing: "builtin/voice precisa do eSpeak NG. Instale espeak-ng ou o extra “voice”.",
+      transcription_missing: "builtin/whisper-tiny não é oferecido. O extra “hearing” o instala.",
+      mail_missing: "Não há servidor de e-mail. O comando “svc user reset-link” mostra links.",
+      metrics_off: "Estão desativadas. Defina SVC_METRICS_TOKEN.",
+      payments_off: "Nenhum é aceito.",
+      payments_sandbox: "Todos os usuários podem adicionar dinheiro de teste (SVC_PAYMENTS=sandbox).",
+      payments_test_key: "A chave é para dinheiro de teste.",
+      payments_odd_secret: "SVC_STRIPE_WEBHOOK_SECRET não começa com whsec_.",
     },
     grades: { ok: "OK", look: "Verificar", wrong: "Problema" },
     providers: "Servidores de modelos",
@@ -230,6 +255,8 @@ export const adminTexts = {
       credits: (email) => `Adicionar saldo para ${email}`,
       debits: (email) => `Retirar saldo de ${email}`,
     },
+    notEnough: (amount) =>
+      `O saldo é de ${amount}. O que está reservado para solicitações em andamento não pode ser retirado.`,
     amount: "Valor em dólares americanos",
     note: "Observação",
     noteHint: "Opcional. O usuário a vê no extrato.",
@@ -301,12 +328,12 @@ export const adminTexts = {
     allowance: "Cota mensal",
   },
   signIns: {
-    intro: "Acessos dos últimos 90 dias, os mais recentes primeiro. O endereço digitado não é armazenado.",
-    none: "Nenhum acesso",
+    intro: "Logins dos últimos 90 dias, os mais recentes primeiro. O endereço digitado não é armazenado.",
+    none: "Nenhum login",
     result: "Resultado",
     any: "Todos",
     codes: {
-      ok: "Acesso concluído",
+      ok: "Login concluído",
       invalid_credentials: "E-mail ou senha incorretos",
       account_suspended: "Conta suspensa",
     },
@@ -325,25 +352,25 @@ export const adminTexts = {
     operator: "Operador (linha de comando)",
     you: "Você",
     gone: "Administrador excluído",
-    deletedAccount: "uma conta excluída",
+    deletedAccount: "conta excluída",
     actions: {
-      "user.add": "Adicionou o usuário …",
-      "user.invite": "Convidou o usuário …",
-      "user.change": "Alterou o usuário …",
-      "user.reset_link": "Criou um link de redefinição para …",
-      "user.delete_key": "Excluiu uma chave de API de …",
-      "user.delete_keys": "Excluiu todas as chaves de API de …",
-      "user.delete": "Excluiu uma conta",
-      "support.reply": "Respondeu a uma solicitação de suporte de …",
-      "support.close": "Encerrou uma solicitação de suporte de …",
-      credit: "Adicionou saldo para …",
-      debit: "Retirou saldo de …",
-      restore: "Restaurou um backup",
-      "secrets.rotate": "Rotacionou os segredos",
-      backup: "Iniciou um backup",
-      "model.add": "Adicionou um modelo",
-      "model.remove": "Removeu um modelo",
-      reload: "Leu o catálogo novamente",
+      "user.add": "Usuário adicionado",
+      "user.invite": "Usuário convidado",
+      "user.change": "Usuário alterado",
+      "user.reset_link": "Link de redefinição criado",
+      "user.delete_key": "Chave de API excluída",
+      "user.delete_keys": "Todas as chaves de API de um usuário excluídas",
+      "user.delete": "Conta excluída",
+      "support.reply": "Solicitação de suporte respondida",
+      "support.close": "Solicitação de suporte encerrada",
+      credit: "Saldo adicionado",
+      debit: "Saldo retirado",
+      restore: "Backup restaurado",
+      "secrets.rotate": "Segredos renovados",
+      backup: "Backup iniciado",
+      "model.add": "Modelo adicionado",
+      "model.remove": "Modelo removido",
+      reload: "Catálogo lido novamente",
     },
     details: {
       suspended: "suspenso",

@@ -11,7 +11,7 @@ export const errors = {
   invalid_token: "Este link não é mais válido. Solicite um novo.",
   invalid_api_key: "Você precisa entrar para isso.",
   session_expired: "Esta sessão expirou. Entre novamente.",
-  invalid_credentials: "O e-mail ou a senha está incorreta.",
+  invalid_credentials: "E-mail ou senha incorretos.",
   insufficient_funds: "Seu saldo é insuficiente. Adicione saldo.",
   insufficient_quota: "Seu saldo é insuficiente. Adicione saldo.",
   spending_limit_reached: "Um limite mensal foi atingido. Aumente-o ou espere até o próximo mês.",

@@ -33,7 +33,7 @@ export const texts = {
     look: "Aparência",
     languageHint: "Para este app e para os e-mails.",
     verificationSent: "Um link de verificação foi enviado para o seu e-mail.",
-    signIn: "Acesso",
+    signIn: "Login",
     changeEmail: "Alterar e-mail",
     newEmail: "Novo e-mail",
     newEmailHint: "Enviaremos um link para este endereço. Abra-o para confirmar a alteração.",
@@ -50,7 +50,7 @@ export const texts = {
     noIdentities: "Nenhum vinculado.",
     link: (provider) => `Vincular ${provider}`,
     unlink: "Desvincular",
-    unlinkTitle: "Desvincular este método de acesso?",
+    unlinkTitle: "Desvincular este método de login?",
     unlinkText: (provider) => `Você poderá vincular ${provider} novamente mais tarde.`,
     data: "Seus dados",
     exportText:

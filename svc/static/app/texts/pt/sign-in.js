@@ -28,7 +28,7 @@ export const texts = {
       "Se existir uma conta com este e-mail, enviamos um link. Não recebeu? Peça um link ao " +
       "operador deste serviço.",
     forgotNoMail: "Este serviço não envia e-mails. Peça um link ao operador.",
-    back: "Voltar para o acesso",
+    back: "Voltar para o login",
     closed: "Os cadastros estão fechados. Peça uma conta ao operador.",
     again: "Sua sessão expirou",
     againText: (email) =>
@@ -38,18 +38,18 @@ export const texts = {
     otherAccount: "Usar outra conta",
     linked: "Vinculado. Agora você também pode entrar assim.",
     trouble: {
-      access_denied: "O acesso foi cancelado ou recusado pelo provedor.",
+      access_denied: "O login foi cancelado ou recusado pelo provedor.",
       domain_not_allowed:
         "Os cadastros estão fechados para o domínio do seu e-mail. Peça uma conta ao operador.",
       email_missing: "O provedor não compartilhou seu e-mail. Uma conta precisa de um.",
       email_not_verified:
         "O provedor não informa que seu e-mail está verificado. Avise o operador, ou entre " +
-        "como antes e vincule este método de acesso nas suas configurações.",
+        "como antes e vincule este método de login nas suas configurações.",
       email_taken:
         "Já existe uma conta com este e-mail. Entre como antes ou redefina sua senha. " +
-        "Depois, vincule este método de acesso nas suas configurações.",
+        "Depois, vincule este método de login nas suas configurações.",
       identity_taken: "Esta identidade está vinculada a outra conta.",
-      invalid_token: "Este acesso expirou ou começou em outro navegador. Tente novamente.",
+      invalid_token: "Este login expirou ou começou em outro navegador. Tente novamente.",
       shutting_down: "O serviço está reiniciando. Tente novamente em instantes.",
       signup_closed: "Os cadastros estão fechados e você não tem conta. Peça uma ao operador.",
       storage_unavailable: "O serviço não pode salvar dados agora. Tente novamente mais tarde.",
