@@ -207,12 +207,13 @@ async def test_low_balance_is_shown_once_a_day(server: RunningServer, browser: B
         await expect(page.locator(".wallet-chip")).to_contain_text("Test money")
         await credit(server, page, 0.75)
         await page.reload()
-        await expect(page.locator(".toast")).to_contain_text("$0.75 left")
-        await page.get_by_role("button", name="Go to wallet").click()
+        warning = page.locator(".main > .notice")
+        await expect(warning).to_contain_text("$0.75 left")
+        await warning.get_by_role("link", name="Go to wallet").click()
         await expect(page.get_by_role("heading", name="Wallet")).to_be_visible()
         await page.reload()
         await page.locator(".figure-value").first.wait_for()
-        await expect(page.locator(".toast")).to_have_count(0)
+        await expect(warning).to_have_count(0)
 
 
 async def test_settings_are_stored_and_data_can_be_exported(

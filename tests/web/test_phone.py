@@ -91,12 +91,12 @@ async def test_low_balance_warning_leaves_the_composer_free(
 ) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, dollars=0.5)
     async with on_phone(server, browser, visitor, "/", width) as page:
-        warning = page.locator(".toast")
+        warning = page.locator(".main > .notice")
         await expect(warning).to_be_visible()
-        toast, composer = await box(warning), await box(page.locator(".composer"))
-        assert toast["y"] + toast["height"] < composer["y"]
+        place, composer = await box(warning), await box(page.locator(".composer"))
+        assert place["y"] + place["height"] < composer["y"]
         header = await box(page.locator(".top-bar"))
-        assert toast["y"] >= header["y"] + header["height"]
+        assert place["y"] >= header["y"] + header["height"]
         await page.get_by_label("Message", exact=True).fill("What is 2 + 2?")
         await page.get_by_role("button", name="Send").tap()
         await expect(page.locator(".said-assistant .md")).to_contain_text("4")

@@ -2,6 +2,8 @@
 
 const SAY = "What is 12 * (3 + 4)?";
 
+export const TERMINAL = "Terminal";
+
 /**
  * @typedef {{ title: string, code: string }} Block a file, or lines for a terminal
  * @typedef {{ origin: string, key: string, model: string }} Target
@@ -16,7 +18,7 @@ export function examplesOf({ origin, key, model: wanted, context, certificate })
   const base = `${origin}/v1`;
   /** Lines for a terminal; `trusts` is the variable that names the certificate there. */
   const shell = (trusts, ...lines) => ({
-    title: "Terminal",
+    title: TERMINAL,
     code: [...(certificate && trusts ? [`export ${trusts}="${certificate}"`] : []), ...lines].join("\n"),
   });
   const openai = [`export OPENAI_BASE_URL="${base}"`, `export OPENAI_API_KEY="${key}"`];

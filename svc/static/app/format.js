@@ -1,7 +1,7 @@
 // Format numbers, money and times.
 
 import { texts } from "./texts.js";
-import { LANGUAGE, LOCALE, number } from "./texts/locale.js";
+import { LANGUAGE, LOCALE, isolated, number } from "./texts/locale.js";
 export { number };
 
 const MONEY = LANGUAGE === "ar" ? "en" : LOCALE;
@@ -34,11 +34,19 @@ const utcDay = new Intl.DateTimeFormat(LOCALE === "en" ? "en-GB" : LOCALE, {
 const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" });
 
 /** Format micros as a balance: $12.34, rounded down. */
+<<<<<<< HEAD
 export const balance = (micros) => apart(whole.format(Math.floor(micros / 10_000) / 100));
 /** Format micros as a cost with all digits: $0.000042. */
 export const cost = (micros) => apart(fine.format(micros / 1_000_000));
 /** Format micros as an estimate with two digits: $0.0021. */
 export const estimate = (micros) => apart(rough.format(micros / 1_000_000));
+=======
+export const balance = (micros) => isolated(whole.format(Math.floor(micros / 10_000) / 100));
+/** Format micros as a cost with all digits: $0.000042. */
+export const cost = (micros) => isolated(fine.format(micros / 1_000_000));
+/** Format micros as an estimate with two digits: $0.0021. */
+export const estimate = (micros) => isolated(rough.format(micros / 1_000_000));
+>>>>>>> 95bc1a5a (Give long translations room, and keep prices whole in Arabic)
 /** 1,234,567 -> 1.2M */
 export const compact = (value) => short.format(value);
 

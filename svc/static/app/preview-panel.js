@@ -9,6 +9,7 @@ import { html } from "./html.js";
 import { go, link } from "./router.js";
 import { preview } from "./state.js";
 import { texts } from "./texts/en/preview.js";
+import { pair } from "./texts/locale.js";
 
 const t = texts.preview;
 const TYPES = {
@@ -87,7 +88,7 @@ function Panel({ kind, text }) {
   };
   const content = html`
     <header class="preview-head">
-      <h2 tabindex="-1">${t.title}: ${t.kinds[kind]}</h2>
+      <h2 tabindex="-1">${pair(t.title, t.kinds[kind])}</h2>
       <${CopyButton} text=${text} label=${texts.common.copyCode} />
       <${IconButton}
         icon="download"

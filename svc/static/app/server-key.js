@@ -5,6 +5,7 @@ import { Button, Empty, Field, List, Notice, Page } from "./components.js";
 import { html } from "./html.js";
 import { limits } from "./limits.js";
 import { settings } from "./state.js";
+import { isolated } from "./texts/locale.js";
 import { texts } from "./texts/en/providers.js";
 
 const t = texts.providers;
@@ -45,7 +46,7 @@ export const keyIn = ({ api_key: key, without_key: isWithout }) =>
 
 /** How the key of a server ends, in words. */
 export const keyText = ({ api_key_hint: hint }) =>
-  !hint ? t.noKey : hint.length > 1 ? t.keyEnding(hint) : t.withKey;
+  !hint ? t.noKey : hint.length > 1 ? t.keyEnding(isolated(hint)) : t.withKey;
 
 /** `hint`: of the stored key, or null; `moved`: a text, if a new address drops it. */
 export const KeyFields = ({ hint, moved, error }) => html`<${Field}

@@ -35,6 +35,7 @@ export default function Share({ opened }) {
       <${Field}
         label=${t.link}
         hint=${t.once}
+        type="url"
         readonly
         value=${made.value.url}
         onFocus=${(event) => event.currentTarget.select()}

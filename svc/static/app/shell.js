@@ -2,13 +2,15 @@
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { expired, online, session, signOut } from "./api.js";
-import { Button, Dialog, IconButton, Menu, Notice } from "./components.js";
+import { IconButton, Menu, Notice } from "./components.js";
 import { balance, cost, dayOfMonth } from "./format.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
+import { Lazy } from "./lazy.js";
 import { go, link } from "./router.js";
 import { isAllowanceLow, isNearLimit, me, preview, remembered, theme, wallet } from "./state.js";
 import { texts } from "./texts.js";
+import { pair } from "./texts/locale.js";
 import { Conversations, focusSearch } from "./conversations.js";
 
 const t = texts.shell;
@@ -106,7 +108,10 @@ export default function Shell({ view, children }) {
       </main>
       ${view === "chat" && preview.value && html`<${preview.value.Panel} ...${preview.value} />`}
     </div>
-    ${keyList.value && html`<${Shortcuts} />`}
+    ${
+      keyList.value &&
+      html`<${Lazy} quiet name="shortcuts" from=${() => import("./shortcuts.js")} opened=${keyList} />`
+    }
     ${expired.value && signInAgain.value && html`<${signInAgain.value} />`}
   `;
 }
@@ -148,9 +153,8 @@ function Warning({ of }) {
     warnings.value = warnings.peek().filter((one) => one !== of);
   };
   return html`<${Notice} kind="warn" action=${html`
-    <${Button} small href=${of.href} onClick=${dismiss}>${of.label}<//>
     <${IconButton} icon="close" size=${16} label=${texts.common.dismiss} onClick=${dismiss} />
-  `}>${of.text}<//>`;
+  `}>${of.text} <a href=${of.href} onClick=${dismiss}>${of.label}</a><//>`;
 }
 
 function Sidebar({ view }) {
@@ -217,7 +221,7 @@ function Sidebar({ view }) {
 function Account({ view }) {
   const { user } = session.value;
   const themes = Object.entries(t.themes).map(([name, label]) => ({
-    label: `${t.theme}: ${label}`,
+    label: pair(t.theme, label),
     icon: "theme",
     checked: name === theme.value,
     onSelect: () => {
@@ -261,20 +265,6 @@ function Account({ view }) {
       </button>`}
     />
   </div>`;
-}
-
-function Shortcuts() {
-  return html`<${Dialog}
-    title=${t.shortcuts}
-    onClose=${() => {
-      keyList.value = false;
-    }}
-  >
-    <dl class="keys">${t.keys.map(
-      ([what, ...keys]) => html`<div><dt>${what}</dt>
-      <dd>${keys.map((key, at) => html`${at > 0 && " / "}<kbd>${key}</kbd>`)}</dd></div>`,
-    )}</dl>
-  <//>`;
 }
 
 function onKey(event) {

@@ -4,6 +4,10 @@
 export const LANGUAGE = document.documentElement.lang;
 /** Digits in Arabic texts are those of the formulas, prices and names of models around them. */
 export const LOCALE = LANGUAGE === "ar" ? "ar-u-nu-latn" : LANGUAGE;
+/** A text that is read from the left or right by itself: a price or a path among Arabic words. */
+export const isolated = (text) => (LANGUAGE === "ar" ? `\u2068${text}\u2069` : text);
+const COLON = { fr: "\u00a0: ", ja: "：", zh: "：" }[LANGUAGE] ?? ": ";
+export const pair = (name, value) => `${name}${COLON}${value}`;
 const plain = new Intl.NumberFormat(LOCALE);
 const rules = new Intl.PluralRules(LOCALE);
 

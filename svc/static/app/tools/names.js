@@ -1,5 +1,6 @@
 // How tools and their calls are named for people.
 import { tools } from "../tools.js";
+import { isolated } from "../texts/locale.js";
 import { toolTexts } from "../texts/en/tools.js";
 
 const known = (name) => tools.data.value?.find((tool) => tool.name === name);
@@ -32,8 +33,8 @@ export function doing(call) {
   const said = Object.hasOwn(toolTexts.doing, call.name) && toolTexts.doing[call.name];
   if (!said) return nameOf(call.name);
   const { query, url, expression, name, path, file } = argumentsOf(call) ?? {};
-  const what = url ? hostOf(url) : (query ?? expression ?? name ?? path ?? file ?? "");
-  return said(String(what)).replace(/[:\s]+$/, "");
+  const what = String(url ? hostOf(url) : (query ?? expression ?? name ?? path ?? file ?? ""));
+  return said(what && isolated(what)).replace(/[:：\s]+$/, "");
 }
 
 export function hostOf(url) {

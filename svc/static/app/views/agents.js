@@ -27,6 +27,7 @@ import { beginRun, liveRun, runsChanged, timelineOf } from "../run.js";
 import { pagedList, projects, remembered } from "../state.js";
 import { sentenceOf } from "../sentences.js";
 import { texts } from "../texts.js";
+import { pair } from "../texts/locale.js";
 import { tools as available } from "../tools.js";
 import { nameOf } from "../tools/names.js";
 import { Calls, Files } from "../tools/step.js";
@@ -132,7 +133,7 @@ function Form({ project: given }) {
       }
     </div>
     <details class="table-fold">
-      <summary>${t.tools}: ${tools ? t.someTools(tools.filter(isThere).length) : t.allTools}</summary>
+      <summary>${pair(t.tools, tools ? t.someTools(tools.filter(isThere).length) : t.allTools)}</summary>
       <fieldset class="tool-choice">
         <legend class="hidden-text">${t.tools}</legend>
         <label class="check">

@@ -17,7 +17,7 @@ import {
   Time,
   toast,
 } from "../components.js";
-import { examplesOf } from "../examples.js";
+import { TERMINAL, examplesOf } from "../examples.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { limits } from "../limits.js";
@@ -191,7 +191,10 @@ function Examples({ id, token }) {
         tabindex="0"
       >
         ${examples[chosen.value].map(
-          ({ title, code }) => html`<p class="quiet small">${title}</p>
+          ({
+            title,
+            code,
+          }) => html`<p class="quiet small"><bdi>${title === TERMINAL ? t.terminal : title}</bdi></p>
             <div class="example">
               <pre tabindex="0"><code>${code}</code></pre><${CopyButton} text=${code} />
             </div>`,

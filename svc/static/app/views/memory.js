@@ -27,7 +27,7 @@ export default function Memory() {
     <${Resource} of=${settings}>
       ${(now) => html`<div class="card"><${MemorySwitch} on=${now.memory_enabled} /></div>`}
     <//>
-    <form class="card stack" role="search" onSubmit=${search}>
+    <form class="card stack more-space" role="search" onSubmit=${search}>
       <${Field} label=${t.search} name="q" type="search" maxlength=${limits.memory.maxlength} />
       <${Button} type="submit" icon="search">${t.find}<//>
     </form>
@@ -88,7 +88,7 @@ function Item({ item, list }) {
     <div class="grow">
       <p dir="auto">${item.text.length > 300 ? `${item.text.slice(0, 300)}…` : item.text}</p>
       <p class="quiet small">
-        ${t.roles[item.role]}, ${address ? html`<a href=${address}>${when}</a>` : when}
+        ${t.roles[item.role]} · ${address ? html`<a href=${address}>${when}</a>` : when}
       </p>
     </div>
     <${Button} onClick=${item.forgotten ? remember : forget}>${item.forgotten ? t.remember : t.forget}<//>

@@ -9,6 +9,7 @@ import { html } from "../html.js";
 import { Icon } from "../icons.js";
 import { usePolling } from "../polling.js";
 import { link } from "../router.js";
+import { sentenceOf } from "../sentences.js";
 import { pagedList, resource } from "../state.js";
 import { texts } from "../texts/en/artifacts.js";
 import { UploadButton, Uploads, newUploads } from "../uploads.js";
@@ -110,7 +111,7 @@ function Known({ files, of }) {
 }
 
 const State = ({ of: { status, error } }) =>
-  status === "failed" ? html`<span class="danger">${t.failed(error.message)}</span>` : t.states[status];
+  status === "failed" ? html`<span class="danger">${t.failed(sentenceOf(error))}</span>` : t.states[status];
 
 /** Artifacts that there are. Images and sounds have no text. */
 function Choice({ of, onClose }) {

@@ -143,7 +143,7 @@ function Editor({ of, onSaved, onCancel }) {
       !["name", "instructions"].includes(error.value.param) &&
       html`<${Failed} error=${error.value} />`
     }
-    <div class="actions">
+    <div class=${onCancel ? "actions dialog-foot" : "actions"}>
       ${onCancel && html`<${Button} onClick=${onCancel}>${texts.common.cancel}<//>`}
       <${Button} kind="primary" type="submit" busy=${busy.value}>
         ${of.id ? texts.common.save : t.createAction}

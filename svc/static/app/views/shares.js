@@ -30,7 +30,7 @@ export default function Shares() {
             <a href=${link("chat", share.conversation_id)} dir="auto">${share.title ?? t.untitled}</a>
           </p>
           <p class="quiet small">
-            ${t.sharedOn(date(share.created_at))},${" "}
+            ${t.sharedOn(date(share.created_at))} ·${" "}
             ${share.expires_at ? t.endsOn(date(share.expires_at)) : t.endless}
           </p>
         </div>

@@ -29,6 +29,7 @@ export const texts = {
     use: "استخدام مفتاح",
     useHint: "استبدل YOUR_KEY بأحد مفاتيحك.",
     examples: "إعدادات البرامج",
+    terminal: "الطرفية",
     programs: {
       codex: "Codex",
       claude: "Claude Code",

@@ -32,6 +32,7 @@ export const texts = {
     use: "Schlüssel verwenden",
     useHint: "Ersetze YOUR_KEY durch einen deiner Schlüssel.",
     examples: "Einstellungen für Programme",
+    terminal: "Terminal",
     programs: {
       codex: "Codex",
       claude: "Claude Code",

@@ -29,6 +29,7 @@ export const texts = {
     use: "Use a key",
     useHint: "Replace YOUR_KEY with one of your keys.",
     examples: "Settings for programs",
+    terminal: "Terminal",
     programs: {
       codex: "Codex",
       claude: "Claude Code",

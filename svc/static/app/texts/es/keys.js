@@ -31,6 +31,7 @@ export const texts = {
     use: "Usar una clave",
     useHint: "Reemplaza YOUR_KEY por una de tus claves.",
     examples: "Configuración para programas",
+    terminal: "Terminal",
     programs: {
       codex: "Codex",
       claude: "Claude Code",

@@ -32,6 +32,7 @@ export const texts = {
     use: "Utiliser une clé",
     useHint: "Remplacez YOUR_KEY par l’une de vos clés.",
     examples: "Configuration des programmes",
+    terminal: "Terminal",
     programs: {
       codex: "Codex",
       claude: "Claude Code",

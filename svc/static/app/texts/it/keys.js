@@ -31,6 +31,7 @@ export const texts = {
     use: "Usa una chiave",
     useHint: "Sostituisci YOUR_KEY con una delle tue chiavi.",
     examples: "Impostazioni per i programmi",
+    terminal: "Terminale",
     programs: {
       codex: "Codex",
       claude: "Claude Code",

@@ -28,6 +28,7 @@ export const texts = {
     use: "キーを使う",
     useHint: "YOUR_KEY を自分のキーに置き換えてください。",
     examples: "プログラムの設定",
+    terminal: "ターミナル",
     programs: {
       codex: "Codex",
       claude: "Claude Code",

@@ -30,6 +30,7 @@ export const texts = {
     use: "Usar uma chave",
     useHint: "Substitua YOUR_KEY por uma das suas chaves.",
     examples: "Configurações para programas",
+    terminal: "Terminal",
     programs: {
       codex: "Codex",
       claude: "Claude Code",

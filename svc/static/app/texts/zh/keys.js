@@ -28,6 +28,7 @@ export const texts = {
     use: "使用密钥",
     useHint: "将 YOUR_KEY 替换为你的密钥。",
     examples: "程序设置",
+    terminal: "终端",
     programs: {
       codex: "Codex",
       claude: "Claude Code",
