@@ -5,8 +5,6 @@ import { LANGUAGE, LOCALE, isolated, number } from "./texts/locale.js";
 export { number };
 
 const MONEY = LANGUAGE === "ar" ? "en" : LOCALE;
-// An isolate (UAX #9) keeps the order of signs and numbers in a line from right to left.
-const apart = (text) => (LANGUAGE === "ar" ? `\u2066${text}\u2069` : text);
 const dollars = (least, most) =>
   new Intl.NumberFormat(MONEY, {
     style: "currency",
@@ -34,19 +32,11 @@ const utcDay = new Intl.DateTimeFormat(LOCALE === "en" ? "en-GB" : LOCALE, {
 const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" });
 
 /** Format micros as a balance: $12.34, rounded down. */
-<<<<<<< HEAD
-export const balance = (micros) => apart(whole.format(Math.floor(micros / 10_000) / 100));
-/** Format micros as a cost with all digits: $0.000042. */
-export const cost = (micros) => apart(fine.format(micros / 1_000_000));
-/** Format micros as an estimate with two digits: $0.0021. */
-export const estimate = (micros) => apart(rough.format(micros / 1_000_000));
-=======
 export const balance = (micros) => isolated(whole.format(Math.floor(micros / 10_000) / 100));
 /** Format micros as a cost with all digits: $0.000042. */
 export const cost = (micros) => isolated(fine.format(micros / 1_000_000));
 /** Format micros as an estimate with two digits: $0.0021. */
 export const estimate = (micros) => isolated(rough.format(micros / 1_000_000));
->>>>>>> 95bc1a5a (Give long translations room, and keep prices whole in Arabic)
 /** 1,234,567 -> 1.2M */
 export const compact = (value) => short.format(value);
 
@@ -58,7 +48,7 @@ export function bytes(value) {
   let unit = 0;
   for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000;
   const text = `${rounded(value, unit && value < 10 ? 1 : 0)} ${units[unit]}`;
-  return unit ? apart(text) : text;
+  return unit ? isolated(text) : text;
 }
 
 /** Milliseconds: 0.4 s, 12 s, 3 min 20 s. */
