@@ -66,6 +66,11 @@ async def test_no_text_is_wider_than_its_place(server: RunningServer, browser: B
             await page.goto(f"/#/{view}")
             await page.locator("#content h1, .greeting").first.wait_for()
             assert await page.evaluate(CUT_OFF) == [], view
+        await page.goto("/#/chat")
+        await page.locator(".chat-head .picker-button").first.click()
+        names = page.locator(".picker-name")
+        await names.first.wait_for()
+        assert await names.evaluate_all("names => Math.min(...names.map(one => one.clientWidth))") >= 80
 
 
 async def test_arabic_page_is_accessible(server: RunningServer, browser: Browser) -> None:
@@ -74,6 +79,7 @@ async def test_arabic_page_is_accessible(server: RunningServer, browser: Browser
             await page.goto(f"/#/{view}")
             await page.locator("#content h1, .greeting").first.wait_for()
             assert await findings(page) == [], view
+        await expect(page.locator(".wallet-chip .money")).to_have_text("\u2068$0.00\u2069")  # read from the left
         sidebar = await page.locator(".sidebar").bounding_box()
         assert sidebar is not None and sidebar["x"] > 300  # at the right
 
