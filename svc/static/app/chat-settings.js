@@ -5,7 +5,7 @@ import { Button, Dialog, Failed, Field } from "./components.js";
 import { saveFile } from "./files.js";
 import { html } from "./html.js";
 import { limits } from "./limits.js";
-import { texts } from "./texts.js";
+import { texts } from "./texts/en/chat-settings.js";
 
 const t = texts.conversations;
 /** Save a conversation as a Markdown file. */

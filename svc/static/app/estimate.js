@@ -4,7 +4,7 @@ import { balance, estimate } from "./format.js";
 import { html } from "./html.js";
 import { limits } from "./limits.js";
 import { models, projects, settings, wallet } from "./state.js";
-import { texts } from "./texts.js";
+import { texts } from "./texts/en/estimate.js";
 
 const t = texts.estimate;
 const USUAL_OUTPUT = 300; // tokens of an answer in a chat without answers

@@ -23,7 +23,7 @@ import { limits } from "../limits.js";
 import { go, link } from "../router.js";
 import { me, pagedList, resource } from "../state.js";
 import { texts } from "../texts/en/keys.js";
-import { texts as ofSettings } from "../texts/en/settings.js";
+import { texts as ofSettings } from "../texts/en/delete-account.js";
 import { administration } from "./api.js";
 import { Wallet } from "./money.js";
 import { OneTimeLink, groupChoices, groups } from "./one-time-link.js";

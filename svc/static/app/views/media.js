@@ -24,7 +24,7 @@ import { usedModel } from "../model-picker.js";
 import { pictureOf } from "../pictures.js";
 import { speech as said } from "../read-aloud.js";
 import { models, modelsOf, remembered, wallet } from "../state.js";
-import { texts } from "../texts.js";
+import { texts } from "../texts/en/estimate.js";
 import { agentTexts } from "../texts/en/tools.js";
 import { mediaTexts } from "../texts/en/views.js";
 

@@ -1,22 +1,12 @@
 // Settings: name, sign-in, default model, instructions, memory, theme, export, import, account deletion.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { api, rememberUser, session, signOut } from "../api.js";
-import {
-  Button,
-  Dialog,
-  Failed,
-  Field,
-  Notice,
-  Page,
-  Progress,
-  Resource,
-  Switch,
-  toast,
-} from "../components.js";
+import { api, rememberUser, session } from "../api.js";
+import { Button, Failed, Field, Notice, Page, Progress, Resource, Switch, toast } from "../components.js";
 import { bytes, date, modelName } from "../format.js";
 import { html } from "../html.js";
 import { LanguageField } from "../language.js";
+import { Lazy } from "../lazy.js";
 import { limits } from "../limits.js";
 import { link } from "../router.js";
 import { SignInMethods } from "../sign-in-methods.js";
@@ -84,7 +74,10 @@ export default function Settings() {
       >${t.endAction}<//>
     </div>`
     }
-    ${leaving.value && html`<${Leave} />`}
+    ${
+      leaving.value &&
+      html`<${Lazy} quiet name="delete-account" from=${() => import("../delete-account.js")} opened=${leaving} />`
+    }
   <//>`;
 }
 
@@ -265,58 +258,4 @@ function Retention({ days }) {
   return html`<ul class="quiet small">
     ${parts.map(([what, n]) => html`<li>${t.retention[what](n)}</li>`)}
   </ul>`;
-}
-
-function Leave() {
-  const busy = useSignal(false),
-    error = useSignal(null),
-    differs = useSignal(false);
-  const close = () => {
-    leaving.value = false;
-  };
-  const { email, has_password: has } = me.data.value,
-    hasPassword = has && limits.passwords;
-  const leave = async (event) => {
-    event.preventDefault();
-    const given = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(event.target)));
-    differs.value = given.confirm.trim().toLowerCase() !== email.toLowerCase();
-    if (differs.value) return;
-    [busy.value, error.value] = [true, null];
-    try {
-      await api.user.remove(hasPassword ? { password: given.password } : { confirm: email });
-      leaving.value = false;
-      await signOut();
-    } catch (problem) {
-      [busy.value, error.value] = [false, problem];
-    }
-  };
-  return html`<${Dialog} title=${t.endTitle} onClose=${close}>
-    <form class="stack" onSubmit=${leave}>
-      <p>${t.endWhat}</p>
-      <${Field}
-        label=${t.endConfirm(email)}
-        name="confirm"
-        type="email"
-        autocomplete="off"
-        required
-        error=${differs.value ? t.endDiffers : null}
-      />
-      ${
-        hasPassword &&
-        html`<${Field}
-          label=${texts.signIn.password}
-          name="password"
-          type="password"
-          autocomplete="current-password"
-          required
-          maxlength=${limits.sign_up.password.maxlength}
-        />`
-      }
-      ${error.value && html`<${Failed} error=${error.value} />`}
-      <div class="actions dialog-foot">
-        <${Button} onClick=${close}>${texts.common.cancel}<//>
-        <${Button} kind="danger" type="submit" busy=${busy.value}>${t.endAction}<//>
-      </div>
-    </form>
-  <//>`;
 }

@@ -115,10 +115,6 @@ export const texts = {
     pin: "تثبيت",
     unpin: "إلغاء التثبيت",
     settings: "إعدادات الدردشة",
-    temperature: "درجة الحرارة",
-    temperatureHint: "من 0 (دقيق) إلى 2 (متنوع). اتركه فارغًا لاستخدام قيمة النموذج.",
-    maxOutput: "الحد الأقصى لرموز الإخراج",
-    maxOutputHint: "حد كل إجابة. اتركه فارغًا لاستخدام قيمة النموذج.",
     exportIt: "تصدير بتنسيق Markdown",
     share: "مشاركة",
     moveTo: (name) => `نقل إلى ${name}`,
@@ -256,15 +252,6 @@ export const texts = {
     rename: "إعادة تسمية الدردشة",
     empty: "لا توجد رسائل بعد.",
     temporary: "دردشة مؤقتة",
-  },
-  estimate: {
-    cost: (usual, most) => `التكلفة المقدّرة: حوالي ${usual}، وبحد أقصى ${most}`,
-    explained: (limit) =>
-      `رسالتك والرسائل السابقة وإجابة بالطول المعتاد. الحد الأقصى لرموز الإجابة: ${number(limit)}.`,
-    noFunds: (amount) => `رصيدك البالغ ${amount} لا يكفي لهذه الرسالة.`,
-    tooLong: (limit) =>
-      `هذا أطول مما يستطيع النموذج قراءته. الحد بالرموز: حوالي ${number(limit)}. اختصر النص ` +
-      "أو اختر نموذجًا آخر.",
   },
   dictation: {
     start: "إملاء صوتي",

@@ -105,10 +105,6 @@ export const texts = {
     pin: "Anpinnen",
     unpin: "Loslösen",
     settings: "Chat-Einstellungen",
-    temperature: "Temperatur",
-    temperatureHint: "Von 0 (präzise) bis 2 (vielfältig). Leer lassen für den Standardwert des Modells.",
-    maxOutput: "Maximale Ausgabe-Token",
-    maxOutputHint: "Gilt für jede Antwort. Leer lassen für den Standardwert des Modells.",
     exportIt: "Als Markdown exportieren",
     share: "Teilen",
     moveTo: (name) => `Nach ${name} verschieben`,
@@ -234,14 +230,6 @@ export const texts = {
     rename: "Chat umbenennen",
     empty: "Noch keine Nachrichten.",
     temporary: "Temporärer Chat",
-  },
-  estimate: {
-    cost: (usual, most) => `Geschätzte Kosten: etwa ${usual}, höchstens ${most}`,
-    explained: (limit) =>
-      "Deine Nachricht, die früheren Nachrichten und eine Antwort von üblicher Länge. " +
-      `Höchstens: eine Antwort mit ${number(limit)} Token.`,
-    noFunds: (amount) => `Dein Guthaben von ${amount} reicht für diese Nachricht nicht aus.`,
-    tooLong: (limit) => `Deine Nachricht ist länger, als das Modell lesen kann: etwa ${number(limit)} Token.`,
   },
   dictation: {
     start: "Diktieren",

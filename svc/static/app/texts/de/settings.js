@@ -75,14 +75,5 @@ export const texts = {
     end: "Konto löschen",
     endText: "Lösche deine Unterhaltungen, Artefakte, Schlüssel und Anbieter endgültig.",
     endAction: "Konto löschen",
-    endTitle: "Dein Konto löschen?",
-    endWhat:
-      "Deine Schlüssel funktionieren nicht mehr, laufende Agenten werden gestoppt, und deine " +
-      "Unterhaltungen, Artefakte, " +
-      "Projekte und Anbieter werden gelöscht. Dein Guthaben verfällt. Buchungen bleiben ohne " +
-      "deinen Namen erhalten. " +
-      "Das kann nicht rückgängig gemacht werden.",
-    endConfirm: (email) => `Gib zur Bestätigung ${email} ein`,
-    endDiffers: "Das ist nicht die E-Mail-Adresse dieses Kontos.",
   },
 };

@@ -106,10 +106,6 @@ export const texts = {
     pin: "Pin",
     unpin: "Unpin",
     settings: "Chat settings",
-    temperature: "Temperature",
-    temperatureHint: "From 0 (focused) to 2 (varied). Leave empty for the model’s own.",
-    maxOutput: "Maximum output tokens",
-    maxOutputHint: "The limit of each answer. Leave empty for the model’s own.",
     exportIt: "Export as Markdown",
     share: "Share",
     moveTo: (name) => `Move to ${name}`,
@@ -231,14 +227,6 @@ export const texts = {
     rename: "Rename chat",
     empty: "No messages yet.",
     temporary: "Temporary chat",
-  },
-  estimate: {
-    cost: (usual, most) => `Estimated cost: about ${usual}, at most ${most}`,
-    explained: (limit) =>
-      "Your message, the earlier messages and an answer of the usual length. " +
-      `At most: an answer of ${number(limit)} tokens.`,
-    noFunds: (amount) => `Your balance of ${amount} is too low for this message.`,
-    tooLong: (limit) => `Your message is longer than the model can read: about ${number(limit)} tokens.`,
   },
   dictation: {
     start: "Dictate",

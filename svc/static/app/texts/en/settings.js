@@ -62,12 +62,5 @@ export const texts = {
     end: "Delete account",
     endText: "Permanently delete your conversations, artifacts, keys and providers.",
     endAction: "Delete account",
-    endTitle: "Delete your account?",
-    endWhat:
-      "Your keys stop working, running agents stop, and your conversations, artifacts, projects and " +
-      "providers are deleted. The balance of your wallet is lost. Ledger entries stay without " +
-      "your name. This cannot be undone.",
-    endConfirm: (email) => `Type ${email} to confirm`,
-    endDiffers: "This is not the email address of this account.",
   },
 };

@@ -105,10 +105,6 @@ export const texts = {
     pin: "Fijar",
     unpin: "Desfijar",
     settings: "Configuración del chat",
-    temperature: "Temperatura",
-    temperatureHint: "De 0 (preciso) a 2 (variado). Déjalo vacío para usar el valor del modelo.",
-    maxOutput: "Máximo de tokens de salida",
-    maxOutputHint: "El límite de cada respuesta. Déjalo vacío para usar el valor del modelo.",
     exportIt: "Exportar como Markdown",
     share: "Compartir",
     moveTo: (name) => `Mover a ${name}`,
@@ -237,16 +233,6 @@ export const texts = {
     rename: "Cambiar nombre del chat",
     empty: "Aún no hay mensajes.",
     temporary: "Chat temporal",
-  },
-  estimate: {
-    cost: (usual, most) => `Coste estimado: unos ${usual}, como máximo ${most}`,
-    explained: (limit) =>
-      "Tu mensaje, los mensajes anteriores y una respuesta de longitud habitual. " +
-      `Como máximo: una respuesta de ${number(limit)} tokens.`,
-    noFunds: (amount) => `Tu saldo de ${amount} no es suficiente para este mensaje.`,
-    tooLong: (limit) =>
-      `Es más de lo que el modelo puede leer: unos ${number(limit)} tokens. ` +
-      "Acórtalo o elige otro modelo.",
   },
   dictation: {
     start: "Dictar",

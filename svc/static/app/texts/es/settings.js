@@ -74,14 +74,5 @@ export const texts = {
     end: "Eliminar cuenta",
     endText: "Elimina de forma permanente tus conversaciones, artefactos, claves y proveedores.",
     endAction: "Eliminar cuenta",
-    endTitle: "¿Eliminar tu cuenta?",
-    endWhat:
-      "Tus claves dejarán de funcionar, los agentes en marcha se detendrán y se eliminarán " +
-      "tus conversaciones, artefactos, " +
-      "proyectos y proveedores. Perderás tu saldo. Los movimientos se conservan sin tu " +
-      "nombre. Esta acción no se puede " +
-      "deshacer.",
-    endConfirm: (email) => `Escribe ${email} para confirmar`,
-    endDiffers: "Este no es el correo electrónico de esta cuenta.",
   },
 };

@@ -107,10 +107,6 @@ export const texts = {
     pin: "Épingler",
     unpin: "Désépingler",
     settings: "Paramètres du chat",
-    temperature: "Température",
-    temperatureHint: "De 0 (précis) à 2 (varié). Laissez vide pour la valeur du modèle.",
-    maxOutput: "Nombre maximal de tokens en sortie",
-    maxOutputHint: "La limite de chaque réponse. Laissez vide pour la valeur du modèle.",
     exportIt: "Exporter en Markdown",
     share: "Partager",
     moveTo: (name) => `Déplacer vers ${name}`,
@@ -241,16 +237,6 @@ export const texts = {
     rename: "Renommer le chat",
     empty: "Aucun message pour le moment.",
     temporary: "Chat éphémère",
-  },
-  estimate: {
-    cost: (usual, most) => `Coût estimé : environ ${usual}, au maximum ${most}`,
-    explained: (limit) =>
-      "Votre message, les messages précédents et une réponse de longueur habituelle. Au " +
-      `maximum : une réponse de ${number(limit)} tokens.`,
-    noFunds: (amount) => `Votre solde de ${amount} est insuffisant pour ce message.`,
-    tooLong: (limit) =>
-      `C’est plus long que ce que le modèle peut lire : environ ${number(limit)} tokens. ` +
-      "Raccourcissez le texte ou choisissez un autre modèle.",
   },
   dictation: {
     start: "Dicter",

@@ -77,13 +77,5 @@ export const texts = {
     end: "Supprimer le compte",
     endText: "Supprimez définitivement vos conversations, artefacts, clés et fournisseurs.",
     endAction: "Supprimer le compte",
-    endTitle: "Supprimer votre compte ?",
-    endWhat:
-      "Vos clés cesseront de fonctionner, les agents en cours s’arrêteront, et vos " +
-      "conversations, artefacts, projets et fournisseurs seront supprimés. Le solde de votre " +
-      "compte sera perdu. Les opérations restent sans votre nom. Cette action est " +
-      "irréversible.",
-    endConfirm: (email) => `Saisissez ${email} pour confirmer`,
-    endDiffers: "Ce n’est pas l’adresse e-mail de ce compte.",
   },
 };

@@ -106,10 +106,6 @@ export const texts = {
     pin: "Fissa in alto",
     unpin: "Non fissare più",
     settings: "Impostazioni chat",
-    temperature: "Temperatura",
-    temperatureHint: "Da 0 (preciso) a 2 (vario). Lascia vuoto per usare il valore del modello.",
-    maxOutput: "Numero massimo di token di output",
-    maxOutputHint: "Il limite di ogni risposta. Lascia vuoto per usare il valore del modello.",
     exportIt: "Esporta come Markdown",
     share: "Condividi",
     moveTo: (name) => `Sposta in ${name}`,
@@ -239,16 +235,6 @@ export const texts = {
     rename: "Rinomina chat",
     empty: "Ancora nessun messaggio.",
     temporary: "Chat temporanea",
-  },
-  estimate: {
-    cost: (usual, most) => `Costo stimato: circa ${usual}, al massimo ${most}`,
-    explained: (limit) =>
-      "Il tuo messaggio, i messaggi precedenti e una risposta di lunghezza normale. Al " +
-      `massimo: una risposta di ${number(limit)} token.`,
-    noFunds: (amount) => `Il tuo saldo di ${amount} non è sufficiente per questo messaggio.`,
-    tooLong: (limit) =>
-      `È più lungo di quanto il modello possa leggere: circa ${number(limit)} token. ` +
-      "Accorcialo o scegli un altro modello.",
   },
   dictation: {
     start: "Detta",

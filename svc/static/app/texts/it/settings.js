@@ -65,12 +65,5 @@ export const texts = {
     end: "Elimina account",
     endText: "Elimina definitivamente conversazioni, artefatti, chiavi e provider.",
     endAction: "Elimina account",
-    endTitle: "Eliminare il tuo account?",
-    endWhat:
-      "Le tue chiavi smettono di funzionare, gli agenti in esecuzione si fermano e " +
-      "conversazioni, artefatti, progetti e provider vengono eliminati. Il saldo va perso. I " +
-      "movimenti restano senza il tuo nome. L’operazione non può essere annullata.",
-    endConfirm: (email) => `Digita ${email} per confermare`,
-    endDiffers: "Questa non è l’email di questo account.",
   },
 };

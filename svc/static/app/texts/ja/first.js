@@ -106,10 +106,6 @@ export const texts = {
     pin: "固定",
     unpin: "固定を解除",
     settings: "チャットの設定",
-    temperature: "温度",
-    temperatureHint: "0（正確）から 2（多様）まで。空欄の場合はモデルの既定値を使います。",
-    maxOutput: "最大出力トークン数",
-    maxOutputHint: "回答ごとの上限です。空欄の場合はモデルの既定値を使います。",
     exportIt: "Markdown でエクスポート",
     share: "共有",
     moveTo: (name) => `${name} に移動`,
@@ -229,14 +225,6 @@ export const texts = {
     rename: "チャットの名前を変更",
     empty: "メッセージはまだありません。",
     temporary: "一時チャット",
-  },
-  estimate: {
-    cost: (usual, most) => `推定コスト：約 ${usual}、最大 ${most}`,
-    explained: (limit) =>
-      `メッセージ、これまでのメッセージ、通常の長さの回答の合計です。最大：${number(limit)} トークンの回答。`,
-    noFunds: (amount) => `残高 ${amount} では、このメッセージに不足しています。`,
-    tooLong: (limit) =>
-      `モデルが読める長さを超えています：約 ${number(limit)} トークン。短くするか、別のモデルを選んでください。`,
   },
   dictation: {
     start: "音声入力",

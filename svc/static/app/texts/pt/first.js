@@ -106,10 +106,6 @@ export const texts = {
     pin: "Fixar",
     unpin: "Desafixar",
     settings: "Configurações do chat",
-    temperature: "Temperatura",
-    temperatureHint: "De 0 (preciso) a 2 (variado). Deixe em branco para usar o valor do modelo.",
-    maxOutput: "Máximo de tokens de saída",
-    maxOutputHint: "O limite de cada resposta. Deixe em branco para usar o valor do modelo.",
     exportIt: "Exportar como Markdown",
     share: "Compartilhar",
     moveTo: (name) => `Mover para ${name}`,
@@ -236,16 +232,6 @@ export const texts = {
     rename: "Renomear chat",
     empty: "Nenhuma mensagem ainda.",
     temporary: "Chat temporário",
-  },
-  estimate: {
-    cost: (usual, most) => `Custo estimado: cerca de ${usual}, no máximo ${most}`,
-    explained: (limit) =>
-      "Sua mensagem, as mensagens anteriores e uma resposta de tamanho comum. No máximo: uma " +
-      `resposta de ${number(limit)} tokens.`,
-    noFunds: (amount) => `Seu saldo de ${amount} é insuficiente para esta mensagem.`,
-    tooLong: (limit) =>
-      `Isso é mais do que o modelo consegue ler: cerca de ${number(limit)} tokens. Reduza o ` +
-      "texto ou escolha outro modelo.",
   },
   dictation: {
     start: "Ditar",

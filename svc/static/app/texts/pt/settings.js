@@ -68,12 +68,5 @@ export const texts = {
     end: "Excluir conta",
     endText: "Exclua permanentemente suas conversas, artefatos, chaves e provedores.",
     endAction: "Excluir conta",
-    endTitle: "Excluir sua conta?",
-    endWhat:
-      "Suas chaves param de funcionar, os agentes em execução param, e suas conversas, " +
-      "artefatos, projetos e provedores são excluídos. O saldo é perdido. Os lançamentos do " +
-      "extrato permanecem sem o seu nome. Esta ação não pode ser desfeita.",
-    endConfirm: (email) => `Digite ${email} para confirmar`,
-    endDiffers: "Este não é o e-mail desta conta.",
   },
 };

@@ -106,10 +106,6 @@ export const texts = {
     pin: "置顶",
     unpin: "取消置顶",
     settings: "聊天设置",
-    temperature: "温度",
-    temperatureHint: "从 0（专注）到 2（多样）。留空则使用模型的默认值。",
-    maxOutput: "最大输出 token 数",
-    maxOutputHint: "每次回答的上限。留空则使用模型的默认值。",
     exportIt: "导出为 Markdown",
     share: "共享",
     moveTo: (name) => `移动到 ${name}`,
@@ -227,13 +223,6 @@ export const texts = {
     rename: "重命名聊天",
     empty: "还没有消息。",
     temporary: "临时聊天",
-  },
-  estimate: {
-    cost: (usual, most) => `预计费用：约 ${usual}，最多 ${most}`,
-    explained: (limit) =>
-      `包括你的消息、之前的消息和一个普通长度的回答。最多：一个 ${number(limit)} token 的回答。`,
-    noFunds: (amount) => `你的余额为 ${amount}，不足以发送此消息。`,
-    tooLong: (limit) => `内容超出模型可读取的长度：约 ${number(limit)} 个 token。请缩短内容或选择其他模型。`,
   },
   dictation: {
     start: "听写",
