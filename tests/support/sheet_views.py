@@ -82,6 +82,7 @@ async def chat_views(page: Page, of: Account) -> Views:
     await page.locator("dialog[open]").wait_for()
     yield "prompt variables"
     await closed(page)
+    await expect(page.locator("#composer")).to_have_value("/")  # the dialog gives it back
     await page.locator("#composer").fill(texts["question"])
     picture = {"name": "boat.svg.png", "mimeType": "image/png", "buffer": PNG}
     note = {"name": texts["note"], "mimeType": "text/markdown", "buffer": texts["result"].encode()}
@@ -262,10 +263,12 @@ async def dialog_views(page: Page, of: Account) -> Views:
         await closed(page)
     await at(page, "wallet")
     await page.locator("section.card .actions .button").first.click()
+    await page.locator("dialog[open]").wait_for()
     yield "limit"
     await closed(page)
     await at(page, "settings")
     await page.locator(".button-danger").last.click()
+    await page.locator("dialog[open]").wait_for()
     yield "delete account"
     await closed(page)
     await page.evaluate("delete localStorage['svc.near-limit-shown']")
