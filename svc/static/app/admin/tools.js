@@ -81,7 +81,7 @@ const Servers = ({ of }) => html`<ul class="list">
         <div class="grow">
           <p class="item-title">${name}</p>
           <p class="quiet small">
-            ${url} · ${groups ? groups.join(", ") : t.everyone} · ${t.read}: ${
+            ${url} · ${groups ? groups.join(", ") : t.everyone} · ${t.read} ${
               at ? html`<${Time} at=${at} />` : t.never
             }
           </p>

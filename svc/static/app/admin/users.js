@@ -127,7 +127,7 @@ function Row({ of }) {
         ${of.status === "suspended" && html`<span class="danger">${t.statuses.suspended}</span> · `}
         ${of.group && html`${of.group} · `}
         ${t.balance} <${Money} as="balance" micros=${of.balance_micros} /> · ${t.stored}${" "}
-        ${bytes(of.stored_bytes)} · ${t.lastSeen} ${seen}
+        ${bytes(of.stored_bytes)}${of.last_seen_at && html` · ${t.lastSeen} ${seen}`}
       </span>
     </td>
     <td class="only-wide">${group}</td>

@@ -42,7 +42,7 @@ export const adminTexts = {
     state: "الحالة",
     states: { ready: "جاهز", failed: "فشل", changed: "تغيّر" },
     unread: "لم يُقرأ بعد",
-    read: "آخر قراءة",
+    read: "آخر قراءة:",
     never: "لا توجد",
     waiting: (names) => `في انتظار القبول: ${names.join("، ")}.`,
     accept: "اقبلها بالأمر:",

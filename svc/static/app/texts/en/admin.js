@@ -39,7 +39,7 @@ export const adminTexts = {
     state: "State",
     states: { ready: "Ready", failed: "Failed", changed: "Changed" },
     unread: "Not read yet",
-    read: "Last read",
+    read: "Last read:",
     never: "Never",
     waiting: (names) => `Wait for acceptance: ${names.join(", ")}.`,
     accept: "Accept them with:",

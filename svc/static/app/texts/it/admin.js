@@ -39,7 +39,7 @@ export const adminTexts = {
     state: "Stato",
     states: { ready: "Pronto", failed: "Non riuscito", changed: "Modificato" },
     unread: "Non ancora letto",
-    read: "Ultima lettura",
+    read: "Ultima lettura:",
     never: "Mai",
     waiting: (names) => `In attesa di accettazione: ${names.join(", ")}.`,
     accept: "Per accettarli:",

@@ -39,7 +39,7 @@ export const adminTexts = {
     state: "Status",
     states: { ready: "Pronto", failed: "Falhou", changed: "Alterado" },
     unread: "Ainda não lido",
-    read: "Última leitura",
+    read: "Última leitura:",
     never: "Nunca",
     waiting: (names) => `Aguardando aceitação: ${names.join(", ")}.`,
     accept: "Para aceitar:",

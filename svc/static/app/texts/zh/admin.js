@@ -39,7 +39,7 @@ export const adminTexts = {
     state: "状态",
     states: { ready: "就绪", failed: "失败", changed: "已更改" },
     unread: "尚未读取",
-    read: "上次读取",
+    read: "上次读取：",
     never: "从未",
     waiting: (names) => `等待接受：${names.join("、")}。`,
     accept: "使用此命令接受：",
