@@ -8,8 +8,9 @@ import asyncio
 import contextlib
 import itertools
 import socket
+import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,7 @@ import pytest
 from svc.config import Config
 from tests.conftest import Clocks, Service, bearer, serving
 from tests.inference.test_nine_cells import CELLS, PATHS, events_in, heard, joined
+from tests.support.cases import each
 from tests.support.clients import model_file, needed
 from tests.support.format_events import APIS
 from tests.support.sdk_types import checked_answer, checked_event
@@ -32,25 +34,23 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 TEXT = "Name three colours."
+CONTEXT_TOKENS, TOKENS = 256, 6
 ASK: dict[str, dict[str, Any]] = {
-    "chat": {"messages": [{"role": "user", "content": TEXT}], "max_tokens": 12},
-    "responses": {"input": TEXT, "max_output_tokens": 12},
-    "messages": {"messages": [{"role": "user", "content": TEXT}], "max_tokens": 12},
+    "chat": {"messages": [{"role": "user", "content": TEXT}], "max_tokens": TOKENS},
+    "responses": {"input": TEXT, "max_output_tokens": TOKENS},
+    "messages": {"messages": [{"role": "user", "content": TEXT}], "max_tokens": TOKENS},
 }
 
 
-@contextlib.asynccontextmanager
-async def llama(context_tokens: int = 4096) -> AsyncIterator[str]:
-    """Yield the address of a running server."""
-    command = [sys.executable, "-m", "tests.support.llama_server", str(needed(model_file)), str(context_tokens)]
-    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.DEVNULL}
-    process = await asyncio.create_subprocess_exec(*command, **pipes)
-    try:
+@pytest.fixture(scope="module")
+def llama() -> Iterator[str]:
+    """The address of a running server. Its context is small: reading a prompt takes most of the time."""
+    command = [sys.executable, "-m", "tests.support.llama_server", str(needed(model_file)), str(CONTEXT_TOKENS)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, **pipes, text=True) as process:
         assert process.stdout is not None
-        yield (await process.stdout.readline()).decode().strip()
-    finally:
+        yield process.stdout.readline().strip()
         process.kill()
-        await process.wait()
 
 
 @contextlib.asynccontextmanager
@@ -111,19 +111,21 @@ async def play(service: Service, cells: list[tuple[str, str]]) -> None:
             for event in _events(caller, answer.content) if stream else ():
                 checked_event(caller, event)
         said = heard(caller, document)
-        assert said.usage[0] > 5 and said.usage[-1] == 12, (caller, server, stream, said)
+        assert said.usage[0] > 5 and said.usage[-1] == TOKENS, (caller, server, stream, said)
         texts.add((said.text, said.finish if server != "responses" else "length"))
     assert len(texts) == 1, texts
 
 
-async def test_llama_cpp_says_the_same_in_every_cell(config: Config, clocks: Clocks) -> None:
-    async with llama() as address, in_front_of(config, clocks, address) as service:
+async def test_llama_cpp_says_the_same_in_every_cell(llama: str, config: Config, clocks: Clocks) -> None:
+    async with in_front_of(config, clocks, llama) as service:
         await play(service, CELLS)
 
 
 @pytest.mark.skipif(find_spec("agentic_api") is None, reason="pip install --no-deps agentic-api")
-async def test_gateway_of_vllm_says_the_same_to_every_caller(config: Config, clocks: Clocks, tmp_path: Path) -> None:
-    async with llama() as address, gateway(address, tmp_path) as passed, in_front_of(config, clocks, passed) as service:
+async def test_gateway_of_vllm_says_the_same_to_every_caller(
+    llama: str, config: Config, clocks: Clocks, tmp_path: Path
+) -> None:
+    async with gateway(llama, tmp_path) as passed, in_front_of(config, clocks, passed) as service:
         await play(service, [(caller, "responses") for caller in APIS])
 
 
@@ -131,43 +133,43 @@ def _events(caller: str, content: bytes) -> list[dict[str, Any]]:
     return [event for event in events_in(content) if event.get("type") != "ping"]
 
 
-async def test_llama_cpp_refuses_a_long_prompt_in_the_callers_form(config: Config, clocks: Clocks) -> None:
-    async with llama() as address, in_front_of(config, clocks, address) as service:
+async def test_llama_cpp_refuses_a_long_prompt_in_the_callers_form(llama: str, config: Config, clocks: Clocks) -> None:
+    async with in_front_of(config, clocks, llama) as service:
         key = bearer((await service.make_key(await service.bearer()))["key"])
         for caller, server in CELLS:
             clocks.advance(60)
             field = "input" if caller == "responses" else "messages"
-            long = "x " * 6_000
+            long = "x " * 600
             value: Any = long if caller == "responses" else [{"role": "user", "content": long}]
             body = {**ASK[caller], field: value, "model": f"{server}/smollm2"}
             answer = await service.client.post(PATHS[caller], json=body, headers=key)
             error = answer.json()["error"]
             assert answer.status_code == 400, (caller, server)
             if caller == "messages":
-                assert error["message"].startswith("prompt is too long: 60"), error
-                assert error["message"].endswith("> 4096 maximum")
+                assert error["message"].startswith("prompt is too long: 6"), error
+                assert error["message"].endswith(f"> {CONTEXT_TOKENS} maximum")
             else:
                 assert error["code"] == "context_length_exceeded", (caller, server)
 
 
-@pytest.mark.parametrize(("api", "declared"), [("chat", "context_length = 1024"), ("chat", ""), ("messages", "")])
+@each(("api", "declared"), [("chat", f"context_length = {CONTEXT_TOKENS}"), ("chat", ""), ("messages", "")])
 async def test_chat_of_a_session_continues_beyond_the_context(
-    config: Config, clocks: Clocks, api: str, declared: str
+    llama: str, config: Config, clocks: Clocks, tmp_path: Path, api: str, declared: str
 ) -> None:
+    config = replace(config, data_dir=tmp_path / f"{api}-{bool(declared)}")
     model = f"[[providers.models]]\nid = 'smollm2'\n{declared}\n"
-    async with llama(1024) as address:
-        catalog = f"[[providers]]\nname = 'lab'\napi = '{api}'\nbase_url = '{address}/v1'\n{model}"
-        async with serving(config, clocks, catalog) as service:
-            headers, messages = await service.bearer(), list[dict[str, Any]]()
-            for number in range(4):
-                messages.append({"role": "user", "content": f"{number} " + "one two three four " * 75})
-                body = {"model": "lab/smollm2", "messages": messages, "max_tokens": 12, "temperature": 0}
-                answer = await service.client.post(PATHS["chat"], json=body, headers=headers)
-                assert answer.status_code == 200, (number, answer.text)
-                headers["x-service-conversation"] = answer.headers["x-service-conversation"]
-                messages.append(answer.json()["choices"][0]["message"])
-                assert 300 < answer.json()["usage"]["prompt_tokens"] <= 1024 - 12
-            path = f"/conversations/{headers['x-service-conversation']}/messages"
-            stored = (await service.client.get(path, headers=headers)).json()["data"]
-            assert stored[0]["first_sent_message_id"] is not None and stored[-1]["first_sent_message_id"] is None
-            assert stored[0]["answer"]["input_tokens"] > 600, "more was left out than was needed"
+    catalog = f"[[providers]]\nname = 'lab'\napi = '{api}'\nbase_url = '{llama}/v1'\n{model}"
+    async with serving(config, clocks, catalog) as service:
+        headers, messages = await service.bearer(), list[dict[str, Any]]()
+        for number in range(4):
+            messages.append({"role": "user", "content": f"{number} " + "one two three four " * 13})
+            body = {"model": "lab/smollm2", "messages": messages, "max_tokens": TOKENS, "temperature": 0}
+            answer = await service.client.post(PATHS["chat"], json=body, headers=headers)
+            assert answer.status_code == 200, (number, answer.text)
+            headers["x-service-conversation"] = answer.headers["x-service-conversation"]
+            messages.append(answer.json()["choices"][0]["message"])
+            assert 75 < answer.json()["usage"]["prompt_tokens"] <= CONTEXT_TOKENS - TOKENS
+        path = f"/conversations/{headers['x-service-conversation']}/messages"
+        stored = (await service.client.get(path, headers=headers)).json()["data"]
+        assert stored[0]["first_sent_message_id"] is not None and stored[-1]["first_sent_message_id"] is None
+        assert stored[0]["answer"]["input_tokens"] > 150, "more was left out than was needed"
