@@ -1,18 +1,20 @@
 """The page in every language: as the browser or a setting asks, within its bytes, and no text wider than its place."""
 
 import asyncio
+import gzip
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
 from svc.languages import COOKIE, LANGUAGES
-from tests.support.browser import WITH_BROWSER, findings, new_context, new_visitor, opened, signed_in
-from tests.support.server import RunningServer
+from tests.support.browser import WITH_BROWSER, findings, new_context, new_visitor, signed_in
+from tests.support.server import ROOT, RunningServer
 from tests.web.test_budget import FIRST_VIEW_BYTES, FIRST_VIEW_REQUESTS, weight
 
 pytestmark = WITH_BROWSER
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
+APP = ROOT / "svc" / "static" / "app"
 VIEWS = [
     "chat",
     "agents",
@@ -42,26 +44,41 @@ CUT_OFF = """() => {
 }"""
 
 
+def text_bytes(language: str) -> int:
+    """Return the compressed size of the texts that are loaded with the first view and the settings."""
+    folder = APP / "texts" / language
+    return sum(len(gzip.compress((folder / f"{name}.js").read_bytes())) for name in ("first", "settings"))
+
+
+# The normal run plays the language with the most bytes, and of the layout those with long words, without blanks, and
+# from right to left. The soak run plays all.
+LARGEST = max(LANGUAGES, key=text_bytes)
+WIDEST = ("de", "fr", "ja", "ar")
+
+
 async def direction_and_language(page: Page) -> list[str]:
     found: list[str] = await page.evaluate("[document.documentElement.lang, document.documentElement.dir]")
     return found
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "language", [pytest.param(one, marks=() if one == LARGEST else pytest.mark.soak) for one in LANGUAGES]
+)
 async def test_first_view_of_each_language_is_small(server: RunningServer, browser: Browser, language: str) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     async with new_context(browser, server, visitor, locale=language) as context:
         for address, ready in (("/", "#composer"), ("/#/settings", ".switch")):
             requests, size = await weight(context, address, ready)
             assert (requests <= FIRST_VIEW_REQUESTS, size <= FIRST_VIEW_BYTES) == (True, True), (requests, size)
-        page = await opened(context)
-        assert await direction_and_language(page) == [language, "rtl" if language == "ar" else "ltr"]
 
 
-@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize(
+    "language", [pytest.param(one, marks=() if one in WIDEST else pytest.mark.soak) for one in OTHERS]
+)
 async def test_no_text_is_wider_than_its_place(server: RunningServer, browser: Browser, language: str) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, dollars=5)
     async with signed_in(browser, server, "/#/chat", visitor=visitor, width=390, locale=language) as page:
+        assert await direction_and_language(page) == [language, "rtl" if language == "ar" else "ltr"]
         for view in VIEWS:
             await page.goto(f"/#/{view}")
             await page.locator("#content h1, .greeting").first.wait_for()
