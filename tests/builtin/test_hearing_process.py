@@ -69,11 +69,13 @@ async def heard(ears: Hearing, content: bytes) -> str:
     return "".join(one["text"] for one in found if not isinstance(one, Recognized))
 
 
-async def test_at_most_15_percent_of_the_words_of_the_built_in_voice_are_wrong(ears: Hearing) -> None:
+@pytest.mark.parametrize("count", [6, pytest.param(20, marks=pytest.mark.soak)])
+async def test_at_most_15_percent_of_the_words_of_the_built_in_voice_are_wrong(ears: Hearing, count: int) -> None:
     pool = ProcessPool("svc.builtin.speak")
     voice, samples = Voice(pool), b""
     sentences = [sentence.strip() for line in SENTENCES.strip().splitlines() for sentence in line.split("/")]
     assert len(sentences) == 20
+    sentences = sentences[:count]
     for sentence in sentences:
         with tempfile.TemporaryFile(buffering=0) as file:
             await voice.speak(sentence, file, voice="alloy", speed=1.0, format="pcm", most_seconds=60.0, account_id="a")
@@ -81,12 +83,12 @@ async def test_at_most_15_percent_of_the_words_of_the_built_in_voice_are_wrong(e
             samples += file.read() + bytes(24_000)  # half a second between them
     await pool.close()
     said = words(" ".join(sentences))
-    errors, count = distance(said, words(await heard(ears, wav(samples, 24_000)))), len(said)
-    print(f"built-in voice: {errors} of {count} words are wrong")
-    assert errors <= MOST_ERRORS * count
+    errors = distance(said, words(await heard(ears, wav(samples, 24_000))))
+    print(f"built-in voice: {errors} of {len(said)} words are wrong")
+    assert errors <= MOST_ERRORS * len(said)
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", ["beckett", pytest.param("two_cities", marks=pytest.mark.soak)])
 async def test_at_most_15_percent_of_the_words_of_a_recording_are_wrong(ears: Hearing, name: str) -> None:
     spec = importlib.util.find_spec("moonshine_voice")
     assert spec is not None and spec.origin is not None

@@ -301,7 +301,7 @@ async def test_hostile_streams_cost_the_same_in_every_cell(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("last", [40, pytest.param(90, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("last", [20, pytest.param(90, marks=pytest.mark.soak)])
 async def test_many_hostile_streams_cost_the_same_in_every_cell(lab: Lab, last: int) -> None:
     await play(lab, range(10, last))
 

@@ -95,7 +95,7 @@ def check_events(api: str, texts: list[str], reads: list[int]) -> None:
     assert said == wanted and writers[0].text_bytes == writers[1].text_bytes
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @each("api", APIS)
 def test_a_thousand_streams_keep_the_bytes_of_their_events(api: str) -> None:
     play(api, 1_000)
