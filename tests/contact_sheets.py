@@ -18,28 +18,31 @@ from typing import NamedTuple
 from playwright.async_api import Browser, Page
 
 from svc.languages import LANGUAGES
-from tests.support.browser import Theme, chromium, new_context, new_visitor, opened
+from tests.support.browser import Theme, chromium, new_context, opened
 from tests.support.server import RunningServer, running_server
 from tests.support.sheet_account import Account, fill, model
-from tests.support.sheet_views import PARTS
+from tests.support.sheet_admin_views import administration_views, fill_administration, other_pages
+from tests.support.sheet_views import PARTS as OF_ACCOUNTS
 from tests.support.tool_server import scripted, stateless, tool
 from tests.web.test_languages import CUT_OFF
 
+PARTS = {**OF_ACCOUNTS, "admin": administration_views, "other": other_pages}
 WIDTHS = (390, 1280)
 HEIGHTS = {390: 844, 1280: 800}
 TALLEST = 2_400
 IN_DARK = ("en", "ar")
 SHEETS = Path(__file__).parent.parent / ".github" / "pictures" / "sheets"
-# What a sheet has of each width: 24 and 9 pictures, small enough to keep nine sheets.
+# What a sheet has of each width: 30 and 12 pictures, small enough to keep nine sheets.
 SHOWN = {
     390: """
         chat|models|tools|files|answer, start|answer, end|passage|edit|approval|summary|preview|choose models|compare|
-        sidebar|conversation menu|share|selection|account menu|project|agents|keys|wallet|settings|memory
+        sidebar|conversation menu|share|selection|account menu|project|agents|keys|wallet|settings|memory|
+        users|user|admin, status|admin, audit|checkout|sign-up
     """,
-    1280: "chat|answer, start|compare|preview|project|run|wallet|settings|shared",
+    1280: "chat|answer, start|compare|preview|project|run|wallet|settings|shared|users|admin, status|admin, audit",
 }
 SHOWN_WIDTHS = {390: 200, 1280: 540}
-SHEET_WIDTH, QUALITY = 1_672, 36
+SHEET_WIDTH, QUALITY = 1_672, 27
 _TEXTS = """() => {
     const all = new Set(), add = text => /[a-z]{3}/i.test(text ?? "") && all.add(text.trim());
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -49,7 +52,7 @@ _TEXTS = """() => {
         for (const name of ["aria-label", "title", "placeholder", "alt"]) add(one.getAttribute(name));
     return [...all];
 }"""
-_HEIGHT = """() => Math.max(...[...document.querySelectorAll(".main, .shared, dialog[open] .dialog-inner")]
+_HEIGHT = """() => Math.max(...[...document.querySelectorAll(".main, .shared, .welcome, .framed main, dialog[open] .dialog-inner")]
     .map(one => one.scrollHeight))"""
 
 
@@ -147,9 +150,9 @@ async def main(languages: list[str], shots: Path | None, parts: list[str]) -> No
             folder = Path(name)
             (folder / "catalog.toml").write_text(_catalog(models.url.removesuffix("/mcp"), tools.url))
             async with running_server(folder, {"SVC_CATALOG": str(folder / "catalog.toml")}) as server:
-                await asyncio.to_thread(new_visitor, server)  # the administrator
+                administrator = await asyncio.to_thread(fill_administration, server)
                 for language in languages:
-                    account = await asyncio.to_thread(fill, server, language)
+                    account = await asyncio.to_thread(fill, server, administrator, language)
                     if shots is None:
                         light = {
                             width: await _shots(browser, server, account, width, "light", parts) for width in WIDTHS

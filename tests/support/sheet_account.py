@@ -45,6 +45,7 @@ class Account:
 
     language: str
     visitor: Visitor
+    administrator: Visitor  # of the service
     ids: dict[str, str]
 
     @property
@@ -103,11 +104,11 @@ def model(asked: Asked) -> bytes:
 # --- the account
 
 
-def fill(server: RunningServer, language: str) -> Account:
+def fill(server: RunningServer, administrator: Visitor, language: str) -> Account:
     """Sign up and fill an account."""
     texts = contents()[language]
     visitor = new_visitor(server, f"{language}@example.com", dollars=25, model="lab/aurora")
-    account = Account(language, visitor, {})
+    account = Account(language, visitor, administrator, {})
     with httpx.Client(
         base_url=server.base_url, verify=server.tls or False, headers=visitor.headers, trust_env=False, timeout=60
     ) as client:

@@ -15,6 +15,7 @@ from svc.routes.pages import STATIC, page_limits
 
 pytestmark = pytest.mark.needs("node")
 APP = STATIC / "app"
+SVC = STATIC.parent
 OTHERS = [language for language in LANGUAGES if language != "en"]
 # Texts that are named by data of the service, by the end of their path.
 NAMED_BY_DATA = re.compile(
@@ -71,6 +72,13 @@ def test_no_line_begins_with_a_sign_that_a_space_precedes(language: str, signs: 
 @pytest.mark.parametrize("language", OTHERS)
 def test_every_error_has_a_sentence(language: str) -> None:
     assert {path.partition("\n")[2] for path in texts()[language]["errors.js"]} == ERRORS.keys()
+
+
+def test_every_action_of_the_audit_log_has_a_text() -> None:
+    modules = [path.read_text() for path in SVC.rglob("*.py")]
+    literals = {one for text in modules if "audit.add(" in text for one in re.findall(r'"([a-z_]+\.[a-z_]+)"', text)}
+    known = {path.split("\n")[-1] for path in texts()["en"]["admin.js"] if "\naudit\nactions\n" in path}
+    assert {one for one in literals if one.partition(".")[0] in {name.partition(".")[0] for name in known}} <= known
 
 
 def test_english_shows_the_messages_of_the_service() -> None:

@@ -14,7 +14,8 @@ import { adminTexts } from "../texts/en/admin.js";
 const t = adminTexts.audit;
 const names = signal(/** @type {Record<string, string>} */ ({})); // addresses of administrators by id
 const action = signal("");
-const OF_ACCOUNTS = /^(user\.(?!delete$)|support\.|credit$|debit$)/;
+const OF_ACCOUNTS = /^(user\.(?!delete$)|support\.|share\.|credit$|debit$)/;
+const OF_NAMES = /^(tool_server|prompts)\./; // of the operator's servers, of groups; or of accounts
 const chosen = () => (action.peek() ? { action: action.peek() } : {});
 const log = pagedList(async (after) => {
   const page = await administration.audit({ limit: 50, ...chosen(), after });
@@ -80,11 +81,14 @@ function nameOf(actor) {
 }
 
 /** What was done, and to whom. The address of the account links to it, as long as it exists. */
-function said({ action, subject, details }) {
+function said({ action, actor, subject, details }) {
   const { email, ...rest } = details;
+  const named = OF_NAMES.test(action) && subject !== actor;
   const account = email
     ? html`<a href=${link("admin", "users", subject)}>${email}</a>`
-    : OF_ACCOUNTS.test(action) && t.deletedAccount;
+    : named
+      ? subject
+      : (OF_ACCOUNTS.test(action) || OF_NAMES.test(action)) && t.deletedAccount;
   const what = Object.hasOwn(t.actions, action) ? t.actions[action] : action;
   return [what, account, ...detailsOf(action, rest)]
     .filter(Boolean)
