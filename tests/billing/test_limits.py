@@ -367,6 +367,8 @@ def test_holds_count_for_their_account_and_key_and_month_only() -> None:
     wallet.hold(conn, account_id, "of a session in the next month", 1_100, october)
     with pytest.raises(ApiError, match="monthly limit"):
         wallet.hold(conn, account_id, "z", 1, october)
+    for month, held in (("2026-09", [1_200, 100]), ("2026-10", [1_200, 100])):
+        assert [limit.held_micros for limit in limits.of_call(conn, account_id, keys[0], month)] == held
     other = add_account(conn, "bob@example.com", 10_000)
     wallet.set_limit(conn, other, 100)
     wallet.hold(conn, other, "of another account", 100, september, keys[0])

@@ -26,11 +26,11 @@ async def test_changed_tools_are_listed_and_accepted_at_once(
     async with scripted(stateless(tools)) as wiki:
         catalog = f'[[tool_servers]]\nname = "wiki"\nurl = "{wiki.url}"\n'
         async with serving(config, clocks, catalog) as service:
-            await service.state["tool_servers"]._read_due()
+            await service.state["tool_servers"].read_due()
             admin = await service.bearer()
             tools[0]["description"] = "Looks.\x1b[2J Then edits."
             await service.state["tool_servers"].reload()
-            await service.state["tool_servers"]._read_due()
+            await service.state["tool_servers"].read_due()
             assert await service.state["tool_servers"].offered("user", None) == []
             assert await command("tools", "list") == 0
             shown = capsys.readouterr().out

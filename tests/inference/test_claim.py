@@ -40,6 +40,21 @@ async def test_memory_of_an_answer_is_given_back_at_the_end_of_its_last_follower
     assert claims.taken_bytes == 0 and claims == Claims()
 
 
+async def test_answer_stays_whole_when_a_follower_leaves_before_its_end(service: Service) -> None:
+    claims = Claims()
+    claim = begun(claims, service)
+    claim.stream = Stream({}, b"", lambda error, events: b"")
+    claim.add(b"Hello, ")
+    with claim:
+        assert await anext(claim.follow(lambda: False)) == b"Hello, "
+    claim.add(b"world!")
+    with claim:
+        await claim.keep(200, dict)
+        claim.settled()
+        assert await followed(claim) == b"Hello, world!"
+    assert claims == Claims()
+
+
 async def test_those_that_follow_get_a_long_answer_in_short_pieces(service: Service) -> None:
     account_id = (await service.sign_up())["user"]["id"]
     claim = begun(Claims(), service, account_id)

@@ -29,7 +29,7 @@ async def wiki() -> AsyncIterator[Scripted]:
 async def test_tools_have_calls_failures_and_cost_by_month(config: Config, clocks: Clocks, wiki: Scripted) -> None:
     catalog = f'[[tool_servers]]\nname = "wiki"\nurl = "{wiki.url}"\nmicros_per_call = 40\n'
     async with serving(config, clocks, catalog) as service:
-        await service.state["tool_servers"]._read_due()
+        await service.state["tool_servers"].read_due()
         signed_up = await service.sign_up()
         admin = {"authorization": f"Bearer {signed_up['access_token']}"}
         await service.state["db"].write(
@@ -42,7 +42,7 @@ async def test_tools_have_calls_failures_and_cost_by_month(config: Config, clock
         assert (await service.client.post("/v1/agents/run", json=body, headers=admin)).status_code == 200
         wiki.tools[1]["description"] = "Edits all."  # type: ignore[attr-defined]
         assert (await service.state["reload"]())["errors"] == []
-        await service.state["tool_servers"]._read_due()
+        await service.state["tool_servers"].read_due()
         found = (await service.client.get(TOOLS, headers=admin)).json()
         rows = {row.pop("name"): row for row in found["data"]}
         assert rows["wiki__look"] == {

@@ -47,7 +47,7 @@ async def service(config: Config, clocks: Clocks, wiki: Scripted, engine: Search
     tool_servers = f'[[tool_servers]]\nname = "wiki"\nurl = "{wiki.url}"\nmicros_per_call = {PRICE}\n'
     async with serving(config, clocks, tool_servers + engine.catalog(micros_per_search=SEARCH_PRICE)) as service:
         await until(lambda: wiki.of("tools/list"))
-        await service.state["tool_servers"]._read_due()
+        await service.state["tool_servers"].read_due()
         watch(service.config.data_dir / "service.db")
         yield service
 
@@ -171,6 +171,26 @@ async def test_after_eight_rounds_the_model_answers_without_tools(service: Servi
     goal = "\n---\n".join(['tool calculate {"expression": "1"}'] * 8 + ["say end"])
     answer = await ask(service, await person(service), goal)
     assert len(steps(answer)) == 16 and text_of(answer) == "end" and reason(answer) == ["stop"]
+
+
+async def test_model_is_offered_tools_in_eight_rounds_and_then_none(service: Service) -> None:
+    headers = await person(service)
+    async with ModelServer() as upstream:  # "tools" calls one in each answer
+        body = {"name": "own", "base_url": upstream.base_url, "api_key": "key-of-a-user-123456"}
+        assert (await service.client.post("/user/providers", json=body, headers=headers)).status_code == 201
+        answer = await ask(service, headers, "x", model="own/tools")
+        asked = [bool(seen.body.get("tools")) for seen in upstream.requests if seen.model == "tools"]
+    assert answer.status_code == 200 and asked == [True] * 8 + [False]
+
+
+async def test_rounds_before_a_decision_count_after_it(service: Service) -> None:
+    headers = await person(service)
+    for more, said in ((7, "end"), (8, "")):
+        goal = "\n---\n".join(["tool wiki__delete {}", *['tool calculate {"expression": "1"}'] * more, "say end"])
+        answer = await ask(service, headers, goal, "wiki__delete, calculate")
+        call_id = steps(answer)[0]["tool_call"]["id"]
+        decided = await decide(service, headers, answer.headers[HEADER], **{call_id: True})
+        assert text_of(decided) == said, more
 
 
 async def test_model_sees_the_steps_of_an_earlier_answer_whose_text_is_repeated(service: Service) -> None:
@@ -312,13 +332,13 @@ async def test_approval_survives_a_restart_and_a_tool_that_went_is_a_failed_resu
     catalog = f'[[tool_servers]]\nname = "wiki"\nurl = "{wiki.url}"\n'
     async with serving(config, clocks, catalog) as service:
         await until(lambda: wiki.of("tools/list"))
-        await service.state["tool_servers"]._read_due()
+        await service.state["tool_servers"].read_due()
         headers = await person(service, 0)
         answers = [await ask(service, headers, DELETE, "wiki__delete") for _ in range(2)]
         ids = [steps(answer)[0]["tool_call"]["id"] for answer in answers]
     async with serving(config, clocks, catalog) as service:
         await until(lambda: len(wiki.of("tools/list")) > 1)
-        await service.state["tool_servers"]._read_due()
+        await service.state["tool_servers"].read_due()
         approved = await decide(service, headers, answers[0].headers[HEADER], **{ids[0]: True})
         assert text_of(approved) == "done" and len(wiki.of("tools/call")) == 1
     async with serving(config, clocks, 'default_model = "builtin/script"\n') as service:
@@ -333,16 +353,18 @@ async def test_tool_that_changed_since_the_question_is_a_failed_result(
     catalog = f'[[tool_servers]]\nname = "wiki"\nurl = "{wiki.url}"\ntools = ["delete"]\n'
     async with serving(config, clocks, catalog) as service:
         await until(lambda: wiki.of("tools/list"))
-        await service.state["tool_servers"]._read_due()
+        await service.state["tool_servers"].read_due()
         headers = await person(service, 0)
         answer = await ask(service, headers, DELETE, "wiki__delete")
         call_id = steps(answer)[0]["tool_call"]["id"]
     async with scripted(stateless([tool("delete")])) as other:
         async with serving(config, clocks, catalog.replace(wiki.url, other.url)) as service:
             await until(lambda: other.of("tools/list"))
-            await service.state["tool_servers"]._read_due()
+            await service.state["tool_servers"].read_due()
             approved = await decide(service, headers, answer.headers[HEADER], **{call_id: True})
-            assert steps(approved)[0]["tool_result"]["ok"] is False and text_of(approved) == "done"
+            found = steps(approved)[0]["tool_result"]
+            assert (found["ok"], found["result"]) == (False, "The tool is no longer available in this form.")
+            assert text_of(approved) == "done"
         assert other.of("tools/call") == wiki.of("tools/call") == []
 
 

@@ -423,10 +423,10 @@ async def test_group_without_own_providers_has_no_own_tool_servers(
 async def test_lists_are_read_again_after_an_hour(service: Service, headers: dict[str, str], wiki: Scripted) -> None:
     server = await made(service, headers, wiki.url)
     wiki.tools[0]["description"] = "Steers the model."  # type: ignore[attr-defined]
-    await service.state["tool_servers"]._read_due()
+    await service.state["tool_servers"].read_due()
     assert len(wiki.of("tools/list")) == 1
     service.clocks.advance(3_601)
-    await service.state["tool_servers"]._read_due()
+    await service.state["tool_servers"].read_due()
     shown = (await service.client.get(f"{SERVERS}/{server['id']}", headers=headers)).json()
     assert shown["state"] == "changed" and len(wiki.of("tools/list")) == 2
 

@@ -157,12 +157,13 @@ class ToolServers:
         while True:
             self._wake.clear()
             with contextlib.suppress(ApiError):  # the storage is full, or the server stops
-                await self._read_due()
+                await self.read_due()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_POLL_SECONDS):
                     await self._wake.wait()
 
-    async def _read_due(self) -> None:
+    async def read_due(self) -> None:
+        """Read the tools of each server whose time has come. Raises ApiError if they cannot be stored."""
         names = await self._db.read(operators.due, self._clock())
         servers = [self._catalog.tool_servers[name] for name in names if name in self._catalog.tool_servers]
         await _each(self._read_operators, servers)

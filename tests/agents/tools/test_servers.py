@@ -42,7 +42,7 @@ async def service(config: Config, clocks: Clocks, wiki: Scripted) -> AsyncIterat
     config = replace(config, environ={"WIKI_KEY": KEY})
     async with serving(config, clocks, catalog_of(wiki, api_key_env='"WIKI_KEY"')) as service:
         await until(lambda: wiki.of("tools/list"))
-        await service.state["tool_servers"]._read_due()
+        await service.state["tool_servers"].read_due()
         yield service
 
 
@@ -193,7 +193,7 @@ async def test_picture_becomes_an_artifact_within_the_quota(config: Config, cloc
         lambda asked: result(asked, {"content": [image, page, {"type": "text", "text": "drawn"}]}),
     )
     async with serving(config, clocks, catalog_of(wiki, micros_per_call="0")) as service:
-        await service.state["tool_servers"]._read_due()
+        await service.state["tool_servers"].read_due()
         headers = await person(service)
         events = await run(service, headers, LOOK)
         ((ok, found),) = results(events)

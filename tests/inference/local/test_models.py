@@ -56,7 +56,7 @@ async def test_new_and_removed_files_show_without_a_restart(service: Service, fo
     assert await listed(service, key) == {}
 
 
-async def test_folder_is_looked_at_every_5_seconds(service: Service, folder: Path) -> None:
+async def test_folder_is_looked_at_again_and_again(service: Service, folder: Path) -> None:
     folder.mkdir()
     for count, name in enumerate(("one", "two"), 1):
         (folder / f"{name}.gguf").write_bytes(gguf())

@@ -40,7 +40,7 @@ async def offered(service: Service, headers: dict[str, str], **fields: Any) -> l
 
 async def ready(service: Service) -> None:
     """Wait until the lists are read."""
-    await service.state["tool_servers"]._read_due()
+    await service.state["tool_servers"].read_due()
 
 
 async def rewrite(service: Service, catalog: str) -> None:
