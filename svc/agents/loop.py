@@ -53,6 +53,7 @@ Events = list[Event] | Deltas
 # Runs one tool: name, arguments, their JSON as the model wrote it -> a value for JSON. Raises ToolFailure, whose text
 # the model reads.
 RunTool = Callable[[str, dict[str, Any], str], Awaitable[Any]]
+InnerSteps = asyncio.Queue[Event | None]  # None: the call that makes them has ended
 
 
 class ReadCall(NamedTuple):
@@ -62,6 +63,13 @@ class ReadCall(NamedTuple):
     arguments: dict[str, Any]
     written: str
     problem: str | None
+
+
+class CallResult(NamedTuple):
+    """Whether a tool succeeds, and its result or the reason."""
+
+    ok: bool
+    result: Any
 
 
 class WaitingCall(NamedTuple):
@@ -140,7 +148,7 @@ async def run(
     max_steps: int,
     ask: Callable[[list[dict[str, Any]]], Awaitable[ChatCall]],
     call_tool: RunTool,
-    inner_steps: list[Event],
+    inner_steps: InnerSteps,
     progress: Progress,
     interrupt: Interrupt | None,
     opening: Sequence[Event] = (),
@@ -150,20 +158,18 @@ async def run(
     """Yield `opening`, then `step`, `tool_call` and `tool_result` events, together where they follow at once, and what
     `show` returns for the model's chunks: `delta` events.
 
-    `inner_steps`, which a call has made itself, come before its result, `within` it. `messages` is extended.
+    `inner_steps`, which a call makes itself, are yielded as they happen, `within` it. `messages` is extended.
     `progress.output` is set when the model answers; it stays None if `max_steps` are used up, or calls wait for a
     person. `interrupt` ends a run if an answer takes over STEP_SECONDS, or the run over RUN_SECONDS. Raises ApiError.
     """
-    loop = asyncio.get_running_loop()
-    run_ends = loop.time() + RUN_SECONDS
+    run_ends = asyncio.get_running_loop().time() + RUN_SECONDS
     ready = [*opening]  # yielded with the next event
     while progress.steps < max_steps:
         progress.steps += 1
         yield [*ready, {"type": "step", "step": progress.steps}]
         model_call = await ask(messages)
         await model_call.reserve()
-        ends = min(loop.time() + STEP_SECONDS, run_ends)
-        async with contextlib.aclosing(_shown(model_call, show, interrupt, ends)) as texts:
+        async with contextlib.aclosing(_shown(model_call, show, interrupt, run_ends)) as texts:
             async for shown in texts:
                 yield shown
         progress.finish_reason = model_call.finish_reason
@@ -186,21 +192,26 @@ async def run(
                 progress.waiting.append(WaitingCall(call_id, call["id"], name, written))
                 ready = []
                 continue
-            ends = min(loop.time() + TOOL_SECONDS, run_ends)
-            ok, result = (False, problem) if problem else await result_of(call_tool(name, arguments, written), ends)
-            ready = _within(call_id, inner_steps)
-            ready.append({"type": "tool_result", "id": call_id, "name": name, "ok": ok, "result": result})
-            messages.append(tool_message(call["id"], ok, result, by_others=rules.by_others(name)))
+            running = _failed(problem) if problem else call_tool(name, arguments, written)
+            async with contextlib.aclosing(_called(call_id, name, running, run_ends, inner_steps)) as happening:
+                async for ready in happening:
+                    if "within" in ready[0]:
+                        yield ready
+            by_others = rules.by_others(name)
+            messages.append(tool_message(call["id"], ready[0]["ok"], ready[0]["result"], by_others=by_others))
         if progress.waiting or progress.output is not None:
             break
     yield ready
 
 
 async def _shown(
-    model_call: ChatCall, show: Callable[[Any], Any], interrupt: Interrupt | None, ends: float
+    model_call: ChatCall, show: Callable[[Any], Any], interrupt: Interrupt | None, run_ends: float
 ) -> AsyncGenerator[Any, None]:
-    """Yield what is shown of the model's answer. `interrupt` ends it at `ends`, in seconds of the event loop."""
-    timeout = interrupt and asyncio.get_running_loop().call_at(ends, interrupt, TIMEOUT)
+    """Yield what is shown of the model's answer. `interrupt` ends it at `run_ends`, in seconds of the event loop, or
+    after STEP_SECONDS.
+    """
+    loop = asyncio.get_running_loop()
+    timeout = interrupt and loop.call_at(min(loop.time() + STEP_SECONDS, run_ends), interrupt, TIMEOUT)
     try:
         async with contextlib.aclosing(model_call.stream()) as chunks:
             async for together in chunks:
@@ -222,13 +233,6 @@ def tool_message(call_id: str, ok: bool, result: Any, *, by_others: bool = False
 
 def _name(call: dict[str, Any]) -> str:
     return (call.get("function") or {}).get("name") or ""
-
-
-def _within(call_id: str, inner_steps: list[Event]) -> list[Event]:
-    """Take the steps that a call has made."""
-    taken = [{**step, "within": call_id} for step in inner_steps]
-    inner_steps.clear()
-    return taken
 
 
 def _turn(message: dict[str, Any], calls: list[dict[str, Any]], read: list[ReadCall]) -> dict[str, Any]:
@@ -272,12 +276,37 @@ def _read_call(call: dict[str, Any]) -> ReadCall:
     return ReadCall(name, arguments, written, None)
 
 
-async def result_of(running: Awaitable[Any], deadline: float) -> tuple[bool, Any]:
-    """Return whether the tool succeeds, and its result or the reason. `deadline` is in seconds of the event loop."""
+async def _called(
+    call_id: str, name: str, running: Awaitable[Any], run_ends: float, inner_steps: InnerSteps
+) -> AsyncGenerator[list[Event], None]:
+    """Yield the steps of a call as they happen, `within` it, then its result. The end of this generator ends it."""
+    deadline = min(asyncio.get_running_loop().time() + TOOL_SECONDS, run_ends)
+    calling = asyncio.ensure_future(result_of(running, deadline))
+    calling.add_done_callback(lambda _: inner_steps.put_nowait(None))
+    try:
+        while (step := await inner_steps.get()) is not None:
+            yield [{**step, "within": call_id}]
+        yield [{"type": "tool_result", "id": call_id, "name": name, **calling.result()._asdict()}]
+    finally:
+        while not calling.done():  # it may settle what it has cost
+            calling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([calling])
+        if not calling.cancelled():
+            calling.exception()  # no warning about it
+        del calling  # an exception refers to it through this frame
+
+
+async def _failed(problem: str) -> Any:
+    raise ToolFailure(problem)
+
+
+async def result_of(running: Awaitable[Any], deadline: float) -> CallResult:
+    """Return the result of a tool. `deadline` is in seconds of the event loop."""
     try:
         async with asyncio.timeout_at(deadline):
-            return True, await running
+            return CallResult(True, await running)
     except TimeoutError:
-        return False, "The tool took too long."
+        return CallResult(False, "The tool took too long.")
     except ToolFailure as failure:
-        return False, str(failure)
+        return CallResult(False, str(failure))

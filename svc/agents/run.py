@@ -88,7 +88,7 @@ class AgentRun:
         self._progress = loop.Progress()
         self._calls: list[ChatCall] = []  # all except the last are settled
         self._paid_calls: list[ModelCall] = []
-        self._inner_steps: list[loop.Event] = []
+        self._inner_steps: loop.InnerSteps = asyncio.Queue()
         self._fit = ContextFit(state.engines.context_lengths, payer.account_id)
 
     async def blocks(self) -> AsyncGenerator[bytes, None]:
@@ -191,7 +191,7 @@ class AgentRun:
             interrupt=self.interrupt,
             on_fault=self.note_fault,
             pools=state.process_pools,
-            on_inner_step=self._inner_steps.append,
+            on_inner_step=self._inner_steps.put_nowait,
             kept={"sources": sources_of(order.given)},
         )
 

@@ -84,7 +84,7 @@ class ToolAnswer:
     begun: bool = False
     answered: bool = False
     progress: loop.Progress = field(default_factory=loop.Progress)
-    inner_steps: list[loop.Event] = field(default_factory=list)  # of the context
+    inner_steps: loop.InnerSteps = field(default_factory=asyncio.Queue)  # of the context
 
     def __post_init__(self) -> None:
         head = {"id": public_id("chatcmpl-"), "object": "chat.completion.chunk", "created": self.created}
@@ -309,8 +309,8 @@ class ToolAnswer:
                     self.begun = True
                     yield chunks
         finally:
+            await events.aclose()  # a tool may still run
             self.context.close()
-            await events.aclose()
         self.answered = True
         choice = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": self.finish_reason or "stop"}
         usage = [{**self.chunk_writer.head, "choices": [], "usage": self.usage}] if self.include_usage else []

@@ -1,5 +1,6 @@
 """The answers in which the service runs tools: of session chats, and of other formats with hosted web search."""
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
@@ -101,7 +102,7 @@ class AnswerMaker:
         versions = {name: tool.version for name, tool in self._tools.tools.items()}
         # With what the conversation has added.
         kept = {name: value for name, value in {**asked, **body}.items() if name not in ("messages", "stream", "tools")}
-        inner_steps: list[loop.Event] = []
+        inner_steps: loop.InnerSteps = asyncio.Queue()
         usage = exchange is None or bool((asked.get("stream_options") or {}).get("include_usage"))
         return ToolAnswer(
             self._model.id,
@@ -123,7 +124,7 @@ class AnswerMaker:
             **more,
         )
 
-    def _context(self, sources: Sources, inner_steps: list[loop.Event]) -> ToolContext:
+    def _context(self, sources: Sources, inner_steps: loop.InnerSteps) -> ToolContext:
         state, payer = self._state, self.payer
         return ToolContext(
             tools=self._tools.tools,
@@ -138,6 +139,6 @@ class AnswerMaker:
             interrupt=Interrupt(),  # until the answer has its own
             on_fault=lambda fault: add_log_fields(self._request, level="error", error=describe(fault)),
             pools=state.process_pools,
-            on_inner_step=inner_steps.append,
+            on_inner_step=inner_steps.put_nowait,
             sources=sources,
         )

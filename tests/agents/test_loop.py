@@ -71,7 +71,7 @@ async def played(
         "max_steps": len(turns),
         "ask": ask_next,
         "call_tool": call_tool or no_tool,
-        "inner_steps": [],
+        "inner_steps": asyncio.Queue(),
         "progress": progress,
         "interrupt": Interrupt(),
         "opening": [{"type": "started"}],
@@ -83,6 +83,11 @@ async def played(
         )
         found += deltas
     return found, progress
+
+
+def started(ask: Any, call_tool: Any, inner_steps: asyncio.Queue[Any]) -> AsyncGenerator[Any, None]:
+    settings: dict[str, Any] = {"max_steps": 2, "progress": Progress(), "interrupt": Interrupt()}
+    return loop.run([], ask=ask, call_tool=call_tool, inner_steps=inner_steps, **settings)
 
 
 async def test_a_tool_that_takes_too_long_is_a_failure_that_the_model_sees() -> None:
@@ -169,6 +174,85 @@ async def test_call_is_returned_as_a_function_call(fields: dict[str, Any], funct
         "content": None,
         "tool_calls": [{"id": "c", "type": "function", "function": function}],
     }
+
+
+async def test_steps_of_a_call_are_yielded_while_it_runs() -> None:
+    seen, steps = asyncio.Event(), asyncio.Queue[Any]()
+
+    async def tool(name: str, arguments: dict[str, Any], written: str) -> Any:
+        steps.put_nowait({"type": "tool_call", "id": "inner"})
+        await seen.wait()
+        steps.put_nowait({"type": "tool_result", "id": "inner"})
+        return "done"
+
+    found: list[dict[str, Any]] = []
+    turns = iter([asking(call("tool", "{}")), PlayedCall(nothing)])
+
+    async def ask(messages: list[dict[str, Any]]) -> PlayedCall:
+        return next(turns)
+
+    async for together in started(ask, tool, steps):
+        found += together
+        if found[-1].get("id") == "inner":
+            seen.set()
+    assert [(event["type"], event.get("within")) for event in found] == [
+        ("step", None),
+        ("tool_call", None),
+        ("tool_call", "call_1"),
+        ("tool_result", "call_1"),
+        ("tool_result", None),
+        ("step", None),
+    ]
+
+
+@each("fault", [ApiError("insufficient_funds"), RuntimeError("a bug")])
+async def test_fault_of_a_call_comes_after_its_steps(fault: Exception) -> None:
+    steps = asyncio.Queue[Any]()
+
+    async def tool(name: str, arguments: dict[str, Any], written: str) -> Any:
+        steps.put_nowait({"type": "tool_call", "id": "inner"})
+        raise fault
+
+    async def ask(messages: list[dict[str, Any]]) -> PlayedCall:
+        return asking(call("tool", "{}"))
+
+    found: list[dict[str, Any]] = []
+    with pytest.raises(type(fault)):
+        async for together in started(ask, tool, steps):
+            found += together
+    assert found[-1] == {"type": "tool_call", "id": "inner", "within": "call_1"}
+
+
+@each("cancels", [True, False])
+async def test_call_ends_before_a_run_that_is_left_at_one_of_its_steps(cancels: bool) -> None:
+    """It is left in the middle of a settlement, which takes its time."""
+    steps, log = asyncio.Queue[Any](), []
+
+    async def tool(name: str, arguments: dict[str, Any], written: str) -> Any:
+        steps.put_nowait({"type": "tool_call", "id": "inner"})
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            log.append("settled")
+
+    async def ask(messages: list[dict[str, Any]]) -> PlayedCall:
+        return asking(call("tool", "{}"))
+
+    async def follow() -> None:
+        async with contextlib.aclosing(started(ask, tool, steps)) as events:
+            async for together in events:
+                if "within" in together[0] and not cancels:
+                    break
+        log.append("ended")
+
+    following = asyncio.create_task(follow())
+    while cancels and not following.cancelling():
+        await asyncio.sleep(0)
+        if steps.empty() and log == []:
+            following.cancel()
+    await asyncio.wait([following])
+    assert log == ["settled"] + ["ended"] * (not cancels)
 
 
 async def test_too_many_calls_in_a_step_are_refused_before_the_first_is_run() -> None:

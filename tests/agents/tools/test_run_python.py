@@ -78,6 +78,7 @@ async def test_twenty_calls_cost_one_step_and_show_below_it(
     record = (await service.client.get(f"/v1/agents/runs/{last['run_id']}", headers=person)).json()
     kept = [event for event in record["events"] if event.get("within") == outer["id"]]
     assert len(kept) == 40 and record["cost_micros"] == 20 * PRICE
+    assert record["events"] == [event for event in events if event["type"] != "delta"]
 
 
 async def test_inner_call_that_the_wallet_cannot_pay_ends_the_run(
