@@ -7,6 +7,7 @@ languages of the project's files -> words of the question -> their forms in the 
 import math
 import re
 import sqlite3
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from heapq import nlargest
@@ -178,7 +179,8 @@ _QUOTED = re.compile(
     '"([^"\n]+)"|\u201c([^\u201d\n]+)\u201d|\u201e([^\u201c\u201d\n]+)[\u201c\u201d]|\u00ab([^\u00bb\n]+)\u00bb'
     "|\u300c([^\u300d\n]+)\u300d|\u300e([^\u300f\n]+)\u300f"
 )
-_BLOCK = re.compile(r"(?:^>[^\n]*\n?)+\s*\Z", re.MULTILINE)
+_QUOTE_SIGN = re.compile(r"\s*>")  # of a block
+_BLOCK_CHARACTERS, _MOST_QUOTES, _MOST_BLANKS = 4_000, 20, 100  # before a citation
 _SAME = str.maketrans("\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019\u201a\u2013\u2014\u2011", '"""""\'\'\'---')
 _LEAST_WORDS, _LEAST_SIGNS = 8, 16
 
@@ -186,39 +188,63 @@ _LEAST_WORDS, _LEAST_SIGNS = 8, 16
 def citations_of(text: str, sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return an entry for each citation of a file: the quotation of its sentence, and whether the passage has it.
 
-    `verified` is None if the sentence quotes less than eight words, or 16 signs of a script without spaces.
+    `verified` is None if the sentence quotes less than eight words, or 16 signs of a script without spaces. The time is
+    proportional to the text.
     """
     passages = {one["number"]: _literal(one.get("text") or "") for one in sources if one["kind"] == "file"}
     found: list[dict[str, Any]] = []
-    for match in _CITED.finditer(text) if passages else ():
+    quoting = _Quoting(text) if passages else None
+    for match in _CITED.finditer(text) if quoting else ():
         number = int(match[1])
+        quotation = quoting.before(match) if quoting else None
         if number in passages:
-            quotation = _quotation(text, match.start())
             verified = None if quotation is None else _literal(quotation) in passages[number]
             found.append({"number": number, "quotation": quotation, "verified": verified})
     return found
 
 
-def _quotation(text: str, place: int) -> str | None:
-    """Return the last long quotation of the sentence that a citation at `place` supports, or the block before it."""
-    before = text[:place].rstrip(" ")
-    before = re.sub(r"(?:\s*\[\d{1,4}\])+$", "", before)
-    # The sentence may end before its citation, and a quotation may have sentences.
-    ends = [match.end() for match in _END.finditer(before) if match.end() < len(before)]
-    spans = [quoted.span() for quoted in _QUOTED.finditer(before)]
-    outside = [end for end in ends if not any(start < end < stop for start, stop in spans)]
-    sentence = before[outside[-1] if outside else 0 :]
-    quotations: list[str] = [next(filter(None, match.groups())) for match in _QUOTED.finditer(sentence)]
-    for quotation in reversed(quotations):
-        if _is_long(quotation):
-            return quotation
-    if sentence.lstrip().startswith(">"):
-        sentence = ""
-    block = None if quotations else _BLOCK.search(before[: len(before) - len(sentence)])
-    if block is not None:
-        quotation = re.sub(r"(?m)^>[ \t]?", "", block[0]).strip()
+class _Quoting:
+    """The sentences and quotations of a text, for its citations in their order."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._quotes = [(*quoted.span(), next(filter(None, quoted.groups()))) for quoted in _QUOTED.finditer(text)]
+        self._starts = [start for start, _, _ in self._quotes]
+        # The sentence may end before its citation, and a quotation may have sentences.
+        self._ends = [match.end() for match in _END.finditer(text) if not self._is_quoted(match.end())]
+        self._supported = self._cited = 0  # where the text ends that the last citation supports, and where that ends
+        self._blocks: dict[int, str | None] = {}
+
+    def _is_quoted(self, place: int) -> bool:
+        at = bisect_left(self._starts, place) - 1
+        return at >= 0 and place < self._quotes[at][1]
+
+    def before(self, match: re.Match[str]) -> str | None:
+        """Return the last long quotation of the sentence that a citation supports, or the block before it."""
+        text, stop = self._text, match.start()
+        if not self._cited or text[self._cited : stop].strip():
+            self._supported = len(text[max(0, stop - _MOST_BLANKS) : stop].rstrip(" ")) + max(0, stop - _MOST_BLANKS)
+        stop, self._cited = self._supported, match.end()
+        at = bisect_left(self._ends, stop) - 1
+        begin = self._ends[at] if at >= 0 else 0
+        quotes = self._quotes[bisect_left(self._starts, begin) : bisect_left(self._starts, stop)][-_MOST_QUOTES:]
+        quotations = [quotation for _, end, quotation in quotes if end <= stop]
+        if quotations:
+            return next(filter(_is_long, reversed(quotations)), None)
+        end = stop if _QUOTE_SIGN.match(text, begin, stop) else begin
+        if end not in self._blocks:
+            self._blocks[end] = self._block(end)
+        return self._blocks[end]
+
+    def _block(self, end: int) -> str | None:
+        """Return the quoted block that ends at `end`."""
+        lines: list[str] = []
+        for line in reversed(self._text[max(0, end - _BLOCK_CHARACTERS) : end].rstrip().split("\n")):
+            if not line.startswith(">"):
+                break
+            lines.insert(0, re.sub(r"^>[ \t]?", "", line))
+        quotation = "\n".join(lines).strip()
         return quotation if _is_long(quotation) else None
-    return None
 
 
 def _is_long(quotation: str) -> bool:
