@@ -24,7 +24,7 @@ from svc.agents.run_records import RunOutcome
 from svc.agents.run_stream import EventWriter
 from svc.agents.tools.account import file_fields
 from svc.agents.tools.registry import AgentTool, ToolContext
-from svc.agents.tools.sources import sources_of
+from svc.agents.tools.sources import NUMBERED, STORED_BYTES, sources_of
 from svc.content import artifacts, history
 from svc.content.given_files import GivenFiles
 from svc.errors import ApiError, describe
@@ -90,6 +90,7 @@ class AgentRun:
         self._paid_calls: list[ModelCall] = []
         self._inner_steps: loop.InnerSteps = asyncio.Queue()
         self._fit = ContextFit(state.engines.context_lengths, payer.account_id)
+        self._sources = sources_of(order.given)
 
     async def blocks(self) -> AsyncGenerator[bytes, None]:
         """Yield the run as blocks of an event stream. An exception before the first block is an ordinary HTTP error.
@@ -192,7 +193,7 @@ class AgentRun:
             on_fault=self.note_fault,
             pools=state.process_pools,
             on_inner_step=self._inner_steps.put_nowait,
-            kept={"sources": sources_of(order.given)},
+            sources=self._sources,
         )
 
     async def _ask(self, messages: list[dict[str, Any]]) -> ChatCall:
@@ -218,7 +219,8 @@ class AgentRun:
         def open_in(tx: sqlite3.Connection) -> None:
             run_records.add_run(tx, account_id, {**record, "project_id": order.project_id}, self._state.clock())
             remembered_bytes = len(order.goal.encode("utf-8", "replace")) + first.most_bytes if order.remembered else 0
-            most_bytes = first.most_bytes + remembered_bytes + run_records.EVENTS_BYTES
+            sources_bytes = STORED_BYTES if order.given or not NUMBERED.isdisjoint(order.tools) else 0
+            most_bytes = first.most_bytes + remembered_bytes + run_records.EVENTS_BYTES + sources_bytes
             quota.reserve(tx, account_id, self.id, 2 * quota.ROW_BYTES + most_bytes)
             first.reserve_in(tx)
             if self._claim is not None:
@@ -282,7 +284,8 @@ class AgentRun:
         made = artifacts.artifacts_of_run(tx, account_id, self.id)
         self._progress.artifacts = [file_fields(artifact) for artifact in made]
         outcome = self._outcome(self._end)
-        ended = run_records.update_run(tx, account_id, self.id, outcome, now_seconds, self._kept_events())
+        kept = self._kept_events(outcome.output or "")
+        ended = run_records.update_run(tx, account_id, self.id, outcome, now_seconds, kept)
         if ended and self._order.remembered:
             for role, text in (("user", self._order.goal), ("assistant", outcome.output or "")):
                 if text.strip():
@@ -295,9 +298,10 @@ class AgentRun:
         outcome = self._outcome(RunOutcome("running"))
         run_records.update_run(tx, self._payer.account_id, self.id, outcome, self._state.clock(), self._kept_events())
 
-    def _kept_events(self) -> bytes:
+    def _kept_events(self, output: str = "") -> bytes:
         done = self._progress
-        return b"\n".join([orjson.dumps({"seq": done.seq + 1, **done.of_last_event}), *done.events])
+        own = {"seq": done.seq + 1, **done.of_last_event, "sources": self._sources.stored(output)}
+        return b"\n".join([orjson.dumps(own), *done.events])
 
     def _outcome(self, end: RunOutcome) -> RunOutcome:
         used = [call.usage for call in self._calls]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from svc import json_text, quota
-from svc.content import history
+from svc.content import file_search, history
 from svc.ids import fields_as_json
 from svc.tables import Table, delete_found, refusals
 
@@ -55,7 +55,8 @@ def update_run(
 ) -> bool:
     """Store what a running run has done and cost so far, or how it ended. Return False if it had ended already.
 
-    `events` are lines of JSON: first the fields of the last event that only it has, then the events before it.
+    `events` are lines of JSON: first the fields that only the last event has, and the sources. The events before it
+    follow.
     """
     error = None if outcome.error is None else orjson.dumps(outcome.error).decode()
     ended_at = None if outcome.status == "running" else now_seconds
@@ -95,13 +96,18 @@ def last_event(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_events(row: sqlite3.Row, until_now: Sequence[bytes] | None = None) -> bytes:
-    """Return a run as JSON with its events. `until_now` are those of a run in progress, by default the stored ones."""
+    """Return a run as JSON with its sources, the citations of its output, and its events.
+
+    `until_now` are the events of a run in progress, by default the stored ones.
+    """
     run = as_json(row)
     first, *events = (row["events"] or '{"seq":1,"finish_reason":null,"artifacts":[]}').encode().split(b"\n")
+    own = orjson.loads(first)
+    run["sources"] = own.pop("sources", [])
+    run["citations"] = file_search.citations_of(run["output"] or "", run["sources"])
     if run["status"] == "running":
         events = events if until_now is None else list(until_now)
     else:
-        own = orjson.loads(first)
         numbered = {"type": run["status"], "run_id": run["id"], "seq": own["seq"]}
         events.append(json_text.dumps(numbered | last_event(run | own)))
     return b'%b,"events":[%b]}' % (json_text.dumps(run)[:-1], b",".join(events))

@@ -193,8 +193,8 @@ class ToolAnswer:
             request = {**self.waiting_request(), "messages": self.messages}
             waiting = orjson.dumps({"request": request, "calls": calls, "rounds": self.progress.steps}).decode()
         # After the decision, the numbers continue.
-        found = self.context.sources
-        listed = found.listed(self.message["content"], with_given=waits) if found else []
+        found, text = self.context.sources, self.message["content"]
+        listed = found.listed(text, with_given=True) if waits else found.stored(text)
         return {
             "steps": stored_steps(self.chunk_writer.steps),
             "waiting": waiting,

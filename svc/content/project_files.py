@@ -268,10 +268,21 @@ delete_texts_some = partial(delete_found, _OF_ACCOUNT, _delete_slice)
 # --- what people and tools read
 
 
+class FilePlace(NamedTuple):
+    """A place in a file: passages from `offset` on, or those around `line`.
+
+    A long line has many passages: those around the one that begins with `begin`, if there is one.
+    """
+
+    line: int | None
+    begin: str
+    offset: int | None
+
+
 def passages_near(
-    conn: sqlite3.Connection, account_id: str, artifact_id: str, line: int | None, offset: int | None, limit: int
+    conn: sqlite3.Connection, account_id: str, artifact_id: str, place: FilePlace, limit: int
 ) -> dict[str, Any]:
-    """Return passages of a file from `offset` on, or those around `line`. Raises ApiError `not_found`."""
+    """Return passages of a file at a place. Raises ApiError `not_found`."""
     query = """
         SELECT text_id FROM project_files WHERE account_id = ? AND artifact_id = ? AND status = 'ready' LIMIT 1
     """
@@ -280,8 +291,14 @@ def passages_near(
         raise not_read()
     of_text = "FROM file_passages WHERE account_id = ? AND text_id = ?"
     text = (account_id, row["text_id"])
+    offset = place.offset
     if offset is None:
-        before = conn.execute(f"SELECT count(*) {of_text} AND to_line < ?", (*text, line)).fetchone()[0]
+        in_line = f"{of_text} AND from_line <= ? AND to_line >= ?"
+        found = f"SELECT number {in_line} AND substr(text, 1, ?) = ? ORDER BY number LIMIT 1"
+        begin = (place.line, place.line, len(place.begin), place.begin)
+        first = conn.execute(found, (*text, *begin)).fetchone() if place.begin else None
+        earlier, at = ("to_line < ?", place.line) if first is None else ("number < ?", first["number"])
+        before = conn.execute(f"SELECT count(*) {of_text} AND {earlier}", (*text, at)).fetchone()[0]
         offset = max(0, before - limit // 2)
     total = conn.execute(f"SELECT count(*) {of_text}", text).fetchone()[0]
     columns = "page, from_line, to_line, text"

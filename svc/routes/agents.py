@@ -7,11 +7,12 @@ from typing import Annotated, Any, NamedTuple
 from svc.agents import loop, run_records
 from svc.agents.run import AgentRun, RunOrder
 from svc.agents.tools.offered import offered_to
+from svc.agents.tools.sources import INSTRUCTION, NUMBERED
 from svc.content import project_files, projects
 from svc.routes.chat_files import FIND, files_for, given_to_model
 from svc.routes.completion import payer_of, stream_of
 from svc.routes.projects import IN_PROJECT, project_filter
-from svc.routes.schemas.chat import COMPLETION_USAGE
+from svc.routes.schemas.chat import CITATION, COMPLETION_USAGE, SOURCE
 from svc.routes.schemas.common import (
     COUNT,
     ID,
@@ -148,6 +149,8 @@ _RUN_WITH_EVENTS = json_object(
     "The record of an agent run with its events.",
     _RUN,
     events=list_of(_KEPT).about(example=[_STARTED.example]),
+    sources=list_of(SOURCE).about("What tools have found, those first that the output cites as `[1]`.", []),
+    citations=list_of(CITATION).about("The passages of files that the output cites, in its order.", []),
 )
 _RUN_ANSWER = Answer(
     "The events of the run. The last one is exactly one of `final`, `error` and `stopped`.",
@@ -216,6 +219,8 @@ async def _order(state: State, caller: Caller, body: NewRun) -> RunOrder:
     if (files := files_for(state, caller.id, model, text)) is not None:
         by_tools = files.by_tools and FIND in tools
         given = await given_to_model(state, caller.id, files, body.goal, by_tools=by_tools)
+    if not NUMBERED.isdisjoint(tools):
+        instructions = f"{instructions}\n\n{INSTRUCTION}"
     remembered = caller.auth == "session"  # a key's requests are stateless
     return RunOrder(body.goal, instructions, model, media_models, tools, max_steps, project_id, remembered, given)
 

@@ -8,7 +8,7 @@ from svc.routes.schemas.common import COUNT, NO_ROOM, TIMESTAMP, WRONG_PARAMETER
 from svc.server.guards import Caller
 from svc.server.interface import Answer, Operation, Parameter, Refusal
 from svc.server.web import Request, Response, reply
-from svc.shapes import boolean, integer, json_object, list_of, nullable, one_of, string
+from svc.shapes import boolean, integer, json_object, list_of, nullable, one_of, string, text
 
 describes = partial(Operation, "Projects")
 _FILE = json_object(
@@ -46,7 +46,14 @@ _PASSAGES = json_object(
     total=COUNT.about("The passages of the file.", 320),
 )
 _PASSAGES_AT_ONCE = 40
+_BEGIN_CHARACTERS = 200
 _LINE = Parameter("line", "The line that the passages surround.", integer(1, 99_999_999), 42, default="1")
+_BEGIN = Parameter(
+    "begin",
+    "Of a long line, which has many passages: how the passage in the middle begins. Ignored if none begins so.",
+    text(_BEGIN_CHARACTERS),
+    "The night train",
+)
 _OFFSET = Parameter("offset", "Instead of `line`: the number of passages to leave out.", integer(0, 99_999_999), 60)
 _NO_ARTIFACT = Refusal("not_found", "There is no such artifact.", "artifact_id")
 _TOO_MANY = Refusal(
@@ -83,13 +90,14 @@ async def remove_project_file(request: Request, caller: Caller, project_id: str,
 @describes(
     "Show the passages of a file",
     f"The text of a file of a project, as chats and runs find and cite it: {_PASSAGES_AT_ONCE} passages at once.",
-    parameters=[_LINE, _OFFSET],
+    parameters=[_LINE, _BEGIN, _OFFSET],
     answer=Answer("Passages that follow one another.", _PASSAGES),
     errors=[Refusal("not_found", str(project_files.not_read())), WRONG_PARAMETER],
 )
 async def list_artifact_passages(request: Request, caller: Caller, artifact_id: str) -> object:
-    place = (_number(request, _LINE), _number(request, _OFFSET), _PASSAGES_AT_ONCE)
-    return await request.state.db.heavy_read(project_files.passages_near, caller.id, artifact_id, *place)
+    place = project_files.FilePlace(_number(request, _LINE), _BEGIN.of(request) or "", _number(request, _OFFSET))
+    near = project_files.passages_near
+    return await request.state.db.heavy_read(near, caller.id, artifact_id, place, _PASSAGES_AT_ONCE)
 
 
 def _number(request: Request, parameter: Parameter) -> int | None:

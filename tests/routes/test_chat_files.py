@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
+from svc.agents.tools.sources import INSTRUCTION
 from svc.config import Config
 from tests.conftest import Clocks, Service, serving
 from tests.routes.test_project_files import TRAIN, add, artifact, events_of, project_of
@@ -220,7 +221,8 @@ async def test_runs_get_the_files_as_chats_do(service: Service, lab: ModelServer
         assert run[-1]["type"] == "final", orjson.dumps(run[-1])
         return list(lab.requests[-1].body["messages"])
 
-    assert [one["role"] for one in await sent("script")] == ["system", "user"]
+    begins, goal = await sent("script")
+    assert (begins["role"], goal["role"]) == ("system", "user") and begins["content"].endswith(INSTRUCTION)
     for found in (await sent("script", tools=[]), await sent("no-ids")):
         assert [one["role"] for one in found] == ["system", "user", "user"]
         assert found[1]["content"].startswith(FILES) and "22:40" in found[1]["content"]

@@ -175,6 +175,11 @@ async def test_chat_of_a_project_has_the_tools_and_its_quotations_are_checked(se
         {"number": 1, "quotation": wrong, "verified": False},
         {"number": 1, "quotation": None, "verified": None},
     ]
+    run = await events_of(service, headers, {"goal": goal, "model": "builtin/script", "project_id": project_id})
+    record = (await service.client.get(f"/v1/agents/runs/{run[0]['run_id']}", headers=headers)).json()
+    assert {name: record[name] for name in ("sources", "citations")} == {
+        name: message[name] for name in ("sources", "citations")
+    }
     elsewhere = await service.client.post("/v1/chat/completions", json=chat, headers=headers)
     assert elsewhere.status_code == 200 and "service" not in elsewhere.json()
 
@@ -203,6 +208,26 @@ async def test_passages_of_a_file_surround_a_line_and_are_its_whole_text(service
         refused = await service.client.get(f"{path}?{wrong}", headers=headers)
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_value"), wrong
     assert (await service.client.get(path, headers=other)).status_code == 404
+
+
+async def test_passages_of_a_long_line_surround_the_one_that_begins_so(service: Service) -> None:
+    headers = await service.bearer()
+    line = " ".join(f"word {number}" for number in range(12_000))
+    artifact_id = await artifact(service, headers, f"First.\n{line}\nLast.".encode())
+    await add(service, headers, await project_of(service, headers), artifact_id)
+    path = f"/artifacts/{artifact_id}/passages"
+    everything = [
+        one for at in (0, 40, 80, 120)
+        for one in (await service.client.get(f"{path}?offset={at}", headers=headers)).json()["data"]
+    ]  # fmt: skip
+    for place in (1, 70, len(everything) - 2):
+        asked = {"line": 2, "begin": everything[place]["text"][:100]}
+        near = (await service.client.get(path, params=asked, headers=headers)).json()
+        assert near["offset"] == max(0, place - 20) and near["data"][place - near["offset"]] == everything[place]
+    for asked in ({"line": 2, "begin": "other"}, {"line": 1, "begin": everything[70]["text"][:100]}, {"line": 2}):
+        assert (await service.client.get(path, params=asked, headers=headers)).json()["offset"] == 0
+    refused = await service.client.get(path, params={"begin": "x" * 201}, headers=headers)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "begin")
 
 
 async def test_files_of_office_programs_and_pdfs_are_found_with_their_pages(service: Service) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, FilePayload, Locator, Page, expect
 
+from svc.builtin.archive import TextPage
+from svc.builtin.passages import passages_of
 from tests.support.browser import LOOKS, WITH_BROWSER, Theme, findings, new_visitor, signed_in
 from tests.support.browser_chat import answered, refuse_once, say
 from tests.support.cited import FIND, RIGHT, TIMETABLE, WRONG, are_read, project_with
@@ -218,6 +220,35 @@ async def test_passage_of_a_pdf_says_its_page(server: RunningServer, browser: Br
         dialog = page.get_by_role("dialog", name="trains.pdf")
         await expect(dialog.locator("mark")).to_have_text(pages[119])
         await expect(dialog.locator(".label", has_text="Page 120")).to_be_in_viewport()
+        assert await findings(page) == []
+
+
+async def test_run_opens_a_passage_that_it_cites_in_the_middle_of_a_long_line(
+    server: RunningServer, browser: Browser
+) -> None:
+    agent = {"model": "builtin/script", "steps": 6, "tools": None}
+    visitor = await asyncio.to_thread(new_visitor, server, agent=agent)
+    words = " ".join(f"word {number}" for number in range(12_000))
+    text = "First.\n" + words.replace("word 7000", f"word. Here {RIGHT}. More")
+    places = [passage.text for passage in passages_of([TextPage(None, text)])]
+    number = 1 + next(place for place, passage in enumerate(places) if RIGHT in passage)
+    project, _ = await project_with(server, visitor, ("line.txt", text.encode()))
+    async with signed_in(browser, server, f"/#/agents?project_id={project}", visitor=visitor) as page:
+        cited = f'It says "{RIGHT}" [{number}]. Or "{WRONG}" [{number}]'
+        await page.get_by_label("Goal").fill(f"say {cited}.")
+        await page.get_by_role("button", name="Run", exact=True).click()
+        for _ in range(2):  # after a reload, too
+            end = page.locator(".run-end")
+            await expect(end.locator(".md")).to_have_text(f"{cited}not in the file.")
+            await expect(end.locator(".sources .notice")).to_contain_text("A quotation is not in the cited passage")
+            await expect(end.locator(".sources ol").first).to_have_text(f"[{number}]line.txt line 2")
+            assert await findings(page) == []
+            await page.reload()
+        await end.get_by_role("button", name=f"[{number}] line.txt").first.click()
+        dialog = page.get_by_role("dialog", name="line.txt")
+        await expect(dialog.locator("mark")).to_contain_text(RIGHT)
+        await expect(dialog.locator("mark")).to_be_in_viewport()
+        assert len(await dialog.locator("mark").inner_text()) <= 1_000
         assert await findings(page) == []
 
 

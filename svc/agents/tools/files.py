@@ -4,7 +4,6 @@ import sqlite3
 from typing import Annotated, Any
 
 from svc.agents.tools.registry import ToolContext, ToolFailure, tool
-from svc.agents.tools.sources import Sources
 from svc.content import file_search, project_files
 from svc.content.project_files import FilePassage, ProjectFile
 from svc.shapes import integer, text
@@ -29,8 +28,7 @@ async def find_in_files(
     if not found:
         files = await context.engines.db.read(project_files.files_of, account_id, project_id)
         raise ToolFailure(_NOTHING.format(", ".join(file.name for file in files[:50]) or "there is none"))
-    sources = _sources(context)
-    return [{"number": sources.number_of_passage(one._asdict()), **one._asdict()} for one in found]
+    return [{"number": context.sources.number_of_passage(one._asdict()), **one._asdict()} for one in found]
 
 
 async def read_file(context: ToolContext, **asked: Any) -> dict[str, Any]:
@@ -42,7 +40,7 @@ async def read_file(context: ToolContext, **asked: Any) -> dict[str, Any]:
     if found.to_line < asked["from"]:
         raise ToolFailure(f"{file.name} has no line {asked['from']}.")
     passage = {"file": file.artifact_id, "name": file.name, **found._asdict()}
-    return {"number": _sources(context).number_of_passage(passage), **passage}
+    return {"number": context.sources.number_of_passage(passage), **passage}
 
 
 # `from` is a word of Python, so it cannot be a parameter of the function.
@@ -68,11 +66,3 @@ def _file(conn: sqlite3.Connection, context: ToolContext, name: str) -> ProjectF
         reason = found[0].error_message or "It is still being read. Try again in a few seconds."
         raise ToolFailure(f"{found[0].name} cannot be read. {reason}")
     return found[0]
-
-
-def _sources(context: ToolContext) -> Sources:
-    """Return the sources of the answer, or in a run those of the run."""
-    if context.sources is not None:
-        return context.sources
-    own: Sources = context.kept.setdefault("sources", Sources())
-    return own

@@ -51,7 +51,7 @@ class ToolContext:
     is that of the run or the answer. `on_fault` receives the exception of a bug in a tool; the model sees only its
     class. `pools` run helper processes: `python`, `pages` and `documents`.
     `on_inner_step` receives a `tool_call` and a `tool_result` for each call that the code of run_python makes.
-    In an answer of a chat, `sources` numbers what tools have found.
+    `sources` numbers what tools have found.
     """
 
     tools: "Mapping[str, AgentTool]"
@@ -67,7 +67,7 @@ class ToolContext:
     on_fault: Callable[[BaseException], None]
     pools: Mapping[str, ProcessPool]
     on_inner_step: Callable[[dict[str, Any]], None]
-    sources: Sources | None = None
+    sources: Sources = field(default_factory=Sources)
     kept: dict[str, Any] = field(default_factory=dict)  # by tools, for further calls
     closers: list[Callable[[], None]] = field(default_factory=list)  # for `close`
     _counted: int = 0  # of `paid_calls`

@@ -70,8 +70,7 @@ async def _searched(context: ToolContext, query: str) -> list[Result]:
 
 
 def _numbered(context: ToolContext, found: list[Result]) -> list[dict[str, Any]]:
-    sources = context.sources
-    return [{"number": sources.number(one["url"] or "", one["title"]), **one} for one in found] if sources else [*found]
+    return [{"number": context.sources.number(one["url"] or "", one["title"]), **one} for one in found]
 
 
 @tool("Reads a public web page or PDF as Markdown, or a text file, 64 KiB.", "fetch", cuts_itself=True, by_others=True)
@@ -92,8 +91,8 @@ async def fetch_url(
     cut = encoded[:_TEXT_BYTES].decode("utf-8", "ignore")
     truncated = found["truncated"] or not page.is_whole or len(encoded) > _TEXT_BYTES
     title = found["title"] or page.name
-    numbered = {"number": context.sources.number(page.url, title)} if context.sources else {}
-    return {**numbered, "url": page.url, "title": title, "text": cut, "truncated": truncated}
+    number = context.sources.number(page.url, title)
+    return {"number": number, "url": page.url, "title": title, "text": cut, "truncated": truncated}
 
 
 class _Page(NamedTuple):

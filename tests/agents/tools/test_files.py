@@ -80,7 +80,6 @@ async def test_lines_are_read_by_id_or_name(db: Database, box: ToolContext) -> N
 async def test_sources_of_an_earlier_part_of_the_answer_keep_their_numbers(db: Database, box: ToolContext) -> None:
     here = replace(await with_file(db, box, "a.txt", "zebra"), sources=Sources())
     (found,) = await here.call("find_in_files", {"query": "zebra"})
-    assert here.sources is not None
     assert found["number"] == here.sources.number("https://example.com/", "e") - 1 == 1
     resumed = Sources(here.sources.listed(""))
     assert resumed.number_of_passage({name: value for name, value in found.items() if name != "number"}) == 1

@@ -20,7 +20,8 @@ from tests.support.waiting import until
 PRICE = 5_000
 SEARCH = 'tool search_web {"query": "lighthouses"}\n---\nsay done'
 RESULTS = [
-    {"title": title, "url": url, "snippet": snippet, "published": published} for title, url, snippet, published in FOUND
+    {"number": number, "title": title, "url": url, "snippet": snippet, "published": published}
+    for number, (title, url, snippet, published) in enumerate(FOUND, 1)
 ]
 
 
@@ -88,6 +89,8 @@ async def test_search_finds_and_is_a_row_of_the_ledger_and_of_usage(
     assert (of_search["requests"], of_search["cost_micros"]) == (1, PRICE)
     record = (await service.client.get(f"/v1/agents/runs/{events[0]['run_id']}", headers=person)).json()
     assert record["cost_micros"] == PRICE
+    of_record = [{name: one[name] for name in ("number", "url", "title")} for one in RESULTS]
+    assert record["sources"] == [{"kind": "web", **source} for source in of_record] and record["citations"] == []
     spending = (await ask(service, "GET", "/admin/usage?by=model", admin)).json()
     assert {row["key"]: row["cost_micros"] for row in spending["data"]}["search:brave"] == PRICE
     assert 'svc_upstream_duration_seconds_count{provider="brave"} 1' in (await service.client.get("/metrics")).text

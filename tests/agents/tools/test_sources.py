@@ -1,6 +1,8 @@
 """One number for one address, and the order of sources."""
 
-from svc.agents.tools.sources import Sources, sources_of
+import orjson
+
+from svc.agents.tools.sources import STORED_BYTES, Sources, sources_of
 from svc.content.file_search import FoundPassage
 from svc.content.given_files import GivenFiles
 
@@ -32,6 +34,23 @@ def test_sources_of_an_answer_that_goes_on_keep_their_numbers() -> None:
     before.number("b", "B")
     after = Sources(before.listed("[2]"))
     assert (after.number("b", None), after.number("c", None)) == (2, 3)
+
+
+def test_what_is_stored_is_bounded_and_has_the_cited_ones_first() -> None:
+    sources = Sources()
+    for number in range(1, 400):
+        sources.number_of_passage({"file": "art_1", "name": "a", "from_line": number, "text": "x" * 1_000})
+    stored = sources.stored("as [399] says")
+    assert [one["number"] for one in stored[:3]] == [399, 1, 2]
+    assert STORED_BYTES - 2_000 < len(orjson.dumps(stored)) <= STORED_BYTES + len(stored)
+
+
+def test_source_that_no_text_can_cite_is_not_kept() -> None:
+    sources = Sources()
+    for number in range(1, 10_000):
+        assert sources.number(f"https://{number}", None) == number
+    assert sources.number("https://more", None) == 0 and len(sources.listed("")) == 9_999
+    assert sources.number("https://7", None) == 7
 
 
 def test_given_passages_are_sources_only_where_the_text_cites_them() -> None:

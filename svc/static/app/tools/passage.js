@@ -9,6 +9,7 @@ import { placeOf } from "./names.js";
 import { toolTexts } from "../texts/en/tools.js";
 
 const t = toolTexts.sources;
+const BEGIN_CHARACTERS = 200; // of a passage, in a query
 
 export default function Passage({ source, onClose }) {
   const { file, name, from_line: line } = source;
@@ -24,7 +25,8 @@ export default function Passage({ source, onClose }) {
       error.value = problem;
     }
   };
-  const open = () => load({ line }, (page) => ({ ...page, step: page.data.length }));
+  const begin = [...source.text.slice(0, 2 * BEGIN_CHARACTERS)].slice(0, BEGIN_CHARACTERS).join("");
+  const open = () => load({ line, begin }, (page) => ({ ...page, step: page.data.length }));
   useEffect(() => {
     open();
   }, []);

@@ -1,6 +1,7 @@
 // Agents: start a run and follow its timeline; the list of runs and the record of each.
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import { SourceList } from "../answer-tools.js";
 import { api } from "../api.js";
 import { ArtifactCard } from "../artifact.js";
 import {
@@ -19,6 +20,7 @@ import {
 import { duration, modelName } from "../format.js";
 import { html } from "../html.js";
 import { limits } from "../limits.js";
+import { Sources, withUnverified } from "../links.js";
 import { Markdown } from "../markdown.js";
 import { ModelPicker } from "../model-picker.js";
 import { TextBlocks } from "../text-blocks.js";
@@ -302,7 +304,9 @@ function Run({ id }) {
       (live || entries.length > 0) &&
       html`
         <h2 class="hidden-text">${t.timeline}</h2>
-        <${Timeline} entries=${entries} goesOn=${goesOn} />
+        <${Sources.Provider} value=${run.sources}>
+          <${Timeline} entries=${entries} goesOn=${goesOn} />
+        <//>
       `
     }
     ${
@@ -349,7 +353,13 @@ function End({ run, finishReason }) {
     aria-label=${t.statuses[run.status]}
   >
     <p><strong>${t.statuses[run.status]}</strong>${why && html` · ${why}`}</p>
-    ${run.output && html`<${Markdown} text=${run.output} />`}
+    ${
+      run.output &&
+      html`<${Sources.Provider} value=${run.sources}>
+        <${Markdown} text=${withUnverified(run.output, run.citations)} />
+      <//>`
+    }
+    <${SourceList} text=${run.output ?? ""} sources=${run.sources} citations=${run.citations} />
     ${
       ["insufficient_funds", "spending_limit_reached"].includes(run.error?.code) &&
       html`<div class="actions"><${Button} small href=${link("wallet")}>${texts.common.toWallet}<//></div>`
