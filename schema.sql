@@ -661,7 +661,7 @@ CREATE TABLE imported_items (
     number INTEGER PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     import_id TEXT NOT NULL,
-    kind TEXT NOT NULL CONSTRAINT item_kind_known CHECK (kind IN ('project', 'artifact', 'project_file', 'conversation', 'message')),
+    kind TEXT NOT NULL CONSTRAINT item_kind_known CHECK (kind IN ('project', 'artifact', 'project_file', 'conversation', 'message', 'prompt')),
     source TEXT NOT NULL CONSTRAINT item_source_known CHECK (source IN ('chatgpt', 'claude', 'open_webui', 'librechat', 'svc')),
     conversation_id TEXT NOT NULL, -- of a message, or the project of a project's file; '' for others
     source_id TEXT NOT NULL CONSTRAINT source_id_length CHECK (length(source_id) <= 200),
@@ -688,6 +688,11 @@ BEGIN
 END;
 
 CREATE TRIGGER projects_are_imported_no_more AFTER DELETE ON projects
+BEGIN
+    DELETE FROM imported_items WHERE account_id = OLD.account_id AND item_id = OLD.id;
+END;
+
+CREATE TRIGGER prompts_are_imported_no_more AFTER DELETE ON prompts
 BEGIN
     DELETE FROM imported_items WHERE account_id = OLD.account_id AND item_id = OLD.id;
 END;

@@ -206,6 +206,15 @@ def set_summary(tx: sqlite3.Connection, account_id: str, conversation_id: str, s
     TABLE.update(tx, account_id, conversation_id, columns)
 
 
+def remove_lost_summary(tx: sqlite3.Connection, account_id: str, conversation_id: str) -> None:
+    """Remove a summary whose last message was deleted."""
+    statement = """
+        UPDATE conversations SET summary = NULL, summary_up_to_id = NULL WHERE account_id = ?1 AND id = ?2
+            AND NOT EXISTS (SELECT 1 FROM messages WHERE account_id = ?1 AND id = summary_up_to_id)
+    """
+    tx.execute(statement, (account_id, conversation_id))
+
+
 def add_message(
     tx: sqlite3.Connection, account_id: str, conversation_id: str, *, role: str, content: str, now_seconds: float
 ) -> history.Message:

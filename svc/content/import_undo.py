@@ -7,12 +7,14 @@ from typing import Any
 
 import orjson
 
-from svc.content import artifacts, branches, conversations, history, imports, project_files, projects
+from svc.content import artifacts, branches, conversations, history, imports, project_files, projects, prompts
 from svc.content.imports import Import
 from svc.errors import ApiError
+from svc.tables import Table
 
 _UNDO_SECONDS = 24 * 3600
 _SOME_SECONDS = 0.005
+_TABLES: dict[str, Table[Any]] = {"artifact": artifacts.TABLE, "project": projects.TABLE, "prompt": prompts.TABLE}
 
 
 def check_undo(conn: sqlite3.Connection, account_id: str, import_id: str, now_seconds: float) -> Import:
@@ -49,7 +51,7 @@ def undo_some(tx: sqlite3.Connection, account_id: str, import_id: str) -> tuple[
 
 
 def _undo_one(tx: sqlite3.Connection, account_id: str, import_id: str) -> tuple[bool, str]:
-    for kind in ("conversation", "message", "project_file", "artifact", "project"):
+    for kind in ("conversation", "message", "project_file", "artifact", "project", "prompt"):
         if item := imports.next_item(tx, account_id, import_id, kind):
             break
     else:
@@ -62,6 +64,7 @@ def _undo_one(tx: sqlite3.Connection, account_id: str, import_id: str) -> tuple[
         first = imports.first_message(tx, account_id, import_id, conversation_id)
         history.delete_from(tx, account_id, conversation_id, first)
         branches.prune(tx, account_id, conversation_id)
+        conversations.remove_lost_summary(tx, account_id, conversation_id)
         return True, conversation_id
     if kind == "project_file":
         with contextlib.suppress(ApiError):  # it was removed
@@ -69,6 +72,6 @@ def _undo_one(tx: sqlite3.Connection, account_id: str, import_id: str) -> tuple[
         imports.forget_item(tx, account_id, kind, item_id, conversation_id)
         return True, ""
     with contextlib.suppress(ApiError):  # it was deleted
-        (artifacts.TABLE if kind == "artifact" else projects.TABLE).delete(tx, account_id, item_id)
+        _TABLES[kind].delete(tx, account_id, item_id)
     imports.forget_item(tx, account_id, kind, item_id)
     return True, ""

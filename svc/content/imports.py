@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from svc import quota
-from svc.content import answers, artifacts, branches, conversations, history, projects
-from svc.content.answers import AnswerDetails
+from svc.content import artifacts, branches, conversations, history, imported_answers, projects, remembered
+from svc.content.imported_answers import within
 from svc.errors import ApiError
 from svc.ids import fields_as_json, new_id
 from svc.shapes import CONTROL_CHARACTERS
@@ -25,11 +25,8 @@ KEPT_DAYS = 30.0
 MOST_LISTED = 20_000  # entries of a report
 INTERRUPTED = "The server ended during this import. Import the file again: what is there already is skipped."
 _SOME_SECONDS = 0.005
-_MOST_COUNT = 2**53
 _REASON_LENGTH = 1_000
 _NAME_LENGTH = 200
-_COUNTS = ("input_tokens", "output_tokens", "cost_micros", "duration_ms", "cached_input_tokens", "saved_micros")
-_PASSAGE = ("message_id", "role", "text", "source", "created_at")
 
 
 class Import(NamedTuple):
@@ -60,7 +57,7 @@ class Plan(NamedTuple):
 
 
 TABLE = Table("imports", lambda row: Import(**row), "import", "imp")
-TABLES = {"conversation": "conversations", "project": "projects", "artifact": "artifacts"}
+TABLES = {"conversation": "conversations", "project": "projects", "artifact": "artifacts", "prompt": "prompts"}
 _ITEMS = Table("imported_items", dict, "imported item")
 _ENTRIES = Table("import_entries", dict, "entry")
 delete_items_some = _ITEMS.delete_some
@@ -111,10 +108,13 @@ def entries(conn: sqlite3.Connection, account_id: str, import_id: str) -> list[d
     return [dict(row) for row in conn.execute(query, (account_id, import_id, MOST_LISTED))]
 
 
-def label_of(value: Any) -> str | None:
-    """Return a name or title without control characters, at most 200 characters, or None if it is blank."""
-    line = " ".join(CONTROL_CHARACTERS.sub(" ", value).split()) if isinstance(value, str) else ""
-    return line[:_NAME_LENGTH].strip() or None
+def label_of(value: Any, most: int = _NAME_LENGTH) -> str | None:
+    """Return a name or title as it is, or if need be in one line of `most` characters, or None if it is blank."""
+    if not isinstance(value, str) or not value.strip():
+        return None
+    if len(value) <= most and not CONTROL_CHARACTERS.search(value):
+        return value
+    return " ".join(CONTROL_CHARACTERS.sub(" ", value).split())[:most].strip() or None
 
 
 # --- what is imported
@@ -229,8 +229,8 @@ def begin_chat(
         "project_id": project and imported_id(tx, account_id, source, "project", str(project)),
         "pinned": head.get("pinned") is True,
         "archived": head.get("archived") is True,
-        "temperature": _within(head.get("temperature"), 0, 2),
-        "max_output_tokens": _within(head.get("max_output_tokens"), 1, 2**31 - 1, whole=True),
+        "temperature": within(head.get("temperature"), 0, 2),
+        "max_output_tokens": within(head.get("max_output_tokens"), 1, 2**31 - 1, whole=True),
         "created_at": created,
         "updated_at": max(created, time_in({"created": head.get("updated")}, now_seconds)),
     }
@@ -254,11 +254,6 @@ def _stored_ids(conn: sqlite3.Connection, account_id: str, source: str, conversa
 def time_in(head: Mapping[str, Any], now_seconds: float) -> float:
     created = head.get("created")
     return min(created, now_seconds) if isinstance(created, int | float) else now_seconds
-
-
-def _within(value: Any, least: float, most: float, *, whole: bool = False) -> Any:
-    fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-    return value if fits and least <= value <= most else None
 
 
 def add_messages(
@@ -315,43 +310,11 @@ def _add_message(
         status=status,
         error=error if status == "failed" else None,
     )
-    counts = {name: count for name in _COUNTS if (count := _within(details.get(name), 1, _MOST_COUNT, whole=True))}
-    tools = {"steps": _steps(message["steps"]), "sources": _sources(details.get("sources"))}
-    found: dict[str, Any] = {name: orjson.dumps(value).decode() for name, value in tools.items() if value}
-    if is_answer and (counts or found or message["reasoning"] or details.get("answer")):
-        finish_reason, reasoning = details.get("finish_reason"), message["reasoning"] or None
-        counts["cached_input_tokens"] = min(counts.get("cached_input_tokens", 0), counts.get("input_tokens", 0))
-        answers.add(tx, account_id, stored.id, _memory(details.get("memory"), ids))
-        finish_reason = finish_reason and str(finish_reason)[:100]
-        known = AnswerDetails(**counts, finish_reason=finish_reason, reasoning=reasoning)
-        answers.update(tx, account_id, stored.id, known._replace(**found))
+    if is_answer:
+        imported_answers.add_details(tx, account_id, stored.id, message, ids)
+    if isinstance(forgotten := message.get("forgotten"), int | float):
+        remembered.forget(tx, account_id, stored.id, min(forgotten, now_seconds))
     return stored
-
-
-def _steps(steps: Any) -> list[dict[str, Any]]:
-    """Return the steps of tools in the form that `answers` stores."""
-    found = []
-    for kind, part in (item for step in steps or () if isinstance(step, dict) for item in step.items()):
-        if isinstance(part, dict) and all(isinstance(part.get(name), str) for name in ("id", "name")):
-            kept = {name: part[name] for name in ("id", "name", "within") if isinstance(part.get(name), str)}
-            if kind == "tool_call":
-                found.append({kind: {**kept, "arguments": str(part.get("arguments", "{}"))}})
-            elif kind == "tool_result":
-                found.append({kind: {**kept, "ok": part.get("ok") is True, "result": part.get("result", "")}})
-    return found
-
-
-def _sources(sources: Any) -> list[dict[str, Any]]:
-    """Return the sources that have a number, a kind, and only simple values."""
-    listed = (one for one in sources or () if isinstance(one, dict) and isinstance(one.get("kind"), str))
-    simple = (one for one in listed if all(isinstance(value, str | int | None) for value in one.values()))
-    return [one for one in simple if isinstance(one.get("number"), int)]
-
-
-def _memory(passages: Any, ids: dict[str, str]) -> list[dict[str, Any]]:
-    found = (one for one in passages or () if isinstance(one, dict))
-    whole = (one for one in found if all(isinstance(one.get(name), str) for name in _PASSAGE))
-    return [{**one, "message_id": ids.get(one["message_id"], one["message_id"])} for one in whole]
 
 
 def _place(
@@ -371,11 +334,22 @@ def _place(
 def end_chat(
     tx: sqlite3.Connection, account_id: str, import_id: str, plan: Plan, head: dict[str, Any], reason: str | None
 ) -> None:
-    """Show the branch that the export shows, and add the chat to the report."""
+    """Show the branch that the export shows, add its summary, and add the chat to the report."""
     if (shown := plan.ids.get(_key(str(head.get("current"))))) is not None:
         message = history.message_by_id(tx, account_id, plan.conversation_id, shown, "")
         branches.show(tx, account_id, plan.conversation_id, message.number, message.branch)
+    _add_summary(tx, account_id, plan, head.get("summary"))
     add_entry(tx, account_id, import_id, head.get("title"), "imported", reason)
+
+
+def _add_summary(tx: sqlite3.Connection, account_id: str, plan: Plan, summary: Any) -> None:
+    """Store the summary of an export, unless the conversation has one, or lacks its last message."""
+    if not isinstance(summary, dict) or not isinstance(text := summary.get("text"), str):
+        return
+    text, up_to = text.strip()[: conversations.SUMMARY_LENGTH], plan.ids.get(_key(str(summary.get("up_to_message_id"))))
+    is_there = conversations.TABLE.by_id(tx, account_id, plan.conversation_id).summary is not None
+    if text and up_to is not None and not is_there:
+        conversations.set_summary(tx, account_id, plan.conversation_id, text, up_to)
 
 
 def _delete_old(tx: sqlite3.Connection, account_id: str, import_id: str) -> None:

@@ -14,8 +14,11 @@ from svc.tables import Table, refusals
 
 MOST = 500  # of an account, as in schema.sql
 MOST_SHARED = 100  # of a group
-_NAME = label(100).about("Unique among the prompts of the account, or of the group.")
-_TEXT = text(8_000, blank=False).about("With `{{name}}` for each value that is asked for before the prompt is used.")
+NAME_LENGTH, TEXT_LENGTH = 100, 8_000  # characters, as in schema.sql
+_NAME = label(NAME_LENGTH).about("Unique among the prompts of the account, or of the group.")
+_TEXT = text(TEXT_LENGTH, blank=False).about(
+    "With `{{name}}` for each value that is asked for before the prompt is used."
+)
 
 
 @record("CreatePromptRequest", example={"name": "Translate", "text": "Translate into {{language}}:"})
@@ -73,6 +76,12 @@ def add_prompt(tx: sqlite3.Connection, account_id: str, new: NewPrompt, now_seco
     times = {"created_at": now_seconds, "updated_at": now_seconds}
     with _refusals():
         return TABLE.insert(tx, {"id": new_id("prm", now_seconds), "account_id": account_id, **new._asdict(), **times})
+
+
+def has_prompt(conn: sqlite3.Connection, account_id: str, name: str, text: str) -> bool:
+    """Return whether the account has a prompt with this name and this text."""
+    query = "SELECT 1 FROM prompts WHERE account_id = ? AND name = ? AND text = ?"
+    return conn.execute(query, (account_id, name, text)).fetchone() is not None
 
 
 def change_prompt(

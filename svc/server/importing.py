@@ -16,7 +16,7 @@ import orjson
 
 from svc import quota
 from svc.builtin.processes import ProcessPool
-from svc.content import artifacts, conversations, imported_files, imports
+from svc.content import artifacts, conversations, imported_files, imported_prompts, imports
 from svc.content.artifacts import Home
 from svc.content.imports import Import, Plan
 from svc.db import Database
@@ -127,9 +127,9 @@ class Importing:
         try:
             if batch.kind == "settings":
                 await self.apply_settings(record)
-            elif batch.kind == "project":
-                arguments = (owner, self.row.id, self._source, record, self.clock())
-                await db.write(imports.add_project, *arguments)
+            elif batch.kind in ("prompt", "project"):
+                add = imported_prompts.add_prompt if batch.kind == "prompt" else imports.add_project
+                await db.write(add, owner, self.row.id, self._source, record, self.clock())
             elif batch.kind == "artifact":
                 await self._artifact(record, batch.content)
             elif batch.kind == "project_file":

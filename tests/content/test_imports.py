@@ -11,14 +11,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc.content import answers, history
+from svc.content import answers, conversations, history
 from svc.content.answers import AnswerDetails
 from tests.conftest import Service, bearer
 from tests.routes.test_imports import Headers, ended, imported
 from tests.support import exports
 from tests.support.waiting import until
 
-KINDS = ("projects", "artifacts", "project_files", "conversations", "messages", "branches", "answers")
+KINDS = (
+    "prompts",
+    "forgotten",
+    "projects",
+    "artifacts",
+    "project_files",
+    "conversations",
+    "messages",
+    "branches",
+    "answers",
+)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(str.strip)
 NAME = st.text(st.characters(categories=["L", "N"], include_characters=" .-'"), min_size=1, max_size=20).filter(
     str.strip
@@ -38,9 +48,12 @@ CONVERSATION = st.tuples(
     st.none() | st.integers(0, 20).map(lambda tenths: tenths / 10),
     st.lists(MESSAGE, max_size=8),
     st.none() | st.integers(0, 7),  # the message whose branch is shown
+    st.none() | st.tuples(TEXT, st.integers(0, 7)),  # the summary up to a message
+    st.none() | st.integers(0, 7),  # the message that memory has forgotten
 )
 ACCOUNT = st.fixed_dictionaries(
     {
+        "prompts": st.lists(st.tuples(NAME, TEXT), max_size=2),
         "projects": st.lists(st.tuples(NAME, TEXT, st.none() | st.integers(1, 20)), max_size=2),
         "artifacts": st.lists(st.tuples(NAME, st.binary(max_size=50), st.booleans(), st.booleans()), max_size=3),
         "conversations": st.lists(CONVERSATION, max_size=3),
@@ -80,7 +93,9 @@ async def fill(service: Service, headers: Headers, account_id: str, content: dic
             body = {"artifact_id": files[-1]}
             added = await service.client.post(f"/projects/{project_id}/files", json=body, headers=headers)
             assert added.status_code == 201
-    for title, pinned, filed, temperature, messages, shown in content["conversations"]:
+    for number, (name, text) in enumerate(content["prompts"]):
+        await post("/prompts", {"name": f"{number} {name}", "text": f"Say {text}"})
+    for title, pinned, filed, temperature, messages, shown, summary, forgotten in content["conversations"]:
         fields = {"title": title, "pinned": pinned, "temperature": temperature}
         conversation = await post("/conversations", {**fields, "project_id": project_id if filed else None})
         ids: list[str] = []
@@ -91,6 +106,13 @@ async def fill(service: Service, headers: Headers, account_id: str, content: dic
         if ids and shown is not None:
             body = {"current_message_id": ids[shown % len(ids)]}
             await service.client.patch(f"/conversations/{conversation}", json=body, headers=headers)
+        if ids and summary is not None:
+            write = (account_id, conversation, summary[0].strip(), ids[summary[1] % len(ids)])
+            await service.state["db"].write(conversations.set_summary, *write)
+        if ids and forgotten is not None:
+            service.clocks.advance(0.25)
+            path = f"/user/memory/{ids[forgotten % len(ids)]}"
+            assert (await service.client.delete(path, headers=headers)).status_code == 204
 
 
 def add(
@@ -119,7 +141,8 @@ def add(
         result = {"tool_result": {"id": "c", "name": "search_web", "ok": False, "result": {"found": [reasoning]}}}
         source = {"number": 1, "kind": "web", "url": "https://example.com/", "title": None}
         tools = {"steps": json.dumps([call, result]), "sources": json.dumps([source])}
-        answers.update(tx, account, made.id, AnswerDetails(9, 8, 7, 6, "stop", reasoning, 5, 4, **tools))
+        details = AnswerDetails(9, 8, 7, 6, "stop", reasoning, 5, 4, **tools)
+        answers.update(tx, account, made.id, details._replace(first_sent_message_id=ids[-1] if ids else None))
     return made.id
 
 
@@ -138,15 +161,16 @@ def content_of(archive: bytes) -> dict[str, Any]:
         account = json.loads(opened.read("account.json"))
         for artifact in rows["artifacts"]:
             artifact["content"] = opened.read(artifact.pop("file")).hex()
-    conversations = [row["id"] for row in rows["conversations"]]
-    rows["messages"].sort(key=lambda row: conversations.index(row["conversation_id"]))  # stable: by number
+    chats = [row["id"] for row in rows["conversations"]]
+    rows["messages"].sort(key=lambda row: chats.index(row["conversation_id"]))  # stable: by number
     text = json.dumps({kind: [{**row, "updated_at": None} for row in rows[kind]] for kind in KINDS})
     for kind in KINDS:
         for number, row in enumerate(rows[kind]):
             if "id" in row:
                 text = text.replace(row["id"], f"{kind}-{number}")
     rows = json.loads(text)
-    rows["answers"].sort(key=lambda row: row["message_id"])
+    for kind in ("answers", "forgotten"):
+        rows[kind].sort(key=lambda row: row["message_id"])
     names = ("instructions", "memory_enabled", "default_model", "monthly_limit_micros")
     return {**rows, "settings": {name: account[name] for name in names}}
 
@@ -172,11 +196,12 @@ async def filled(service: Service) -> tuple[Headers, bytes]:
     message = ("user", "Hello", None, "complete", None, True)
     content = {
         "settings": {"instructions": "Be brief.", "memory_enabled": False},
+        "prompts": [("Shorten", "it in few {{words}}.")],
         "projects": [("Thesis", "Cite.", 7)],
         "artifacts": [("a.txt", b"abc", True, True), ("b.txt", b"b", True, False), ("c.txt", b"", True, True)],
         "conversations": [
-            ("One", True, True, 0.5, [message, message, message], 0),
-            (None, False, False, None, [], None),
+            ("One", True, True, 0.5, [message, message, message], 0, ("They greeted.", 1), 2),
+            (None, False, False, None, [], None, None, None),
         ],
     }
     await fill(service, headers, session["user"]["id"], content)

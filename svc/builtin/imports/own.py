@@ -10,7 +10,8 @@ Lines = Callable[[str], Iterator[bytes]]  # of a file of the archive
 Place = tuple[int, int]  # of a line that was put aside
 _ROW_BYTES = 512
 _ANSWER = (
-    "input_tokens output_tokens cost_micros duration_ms finish_reason cached_input_tokens saved_micros memory sources"
+    "input_tokens output_tokens cost_micros duration_ms finish_reason cached_input_tokens saved_micros memory sources "
+    "first_sent_message_id"
 )
 
 
@@ -28,6 +29,9 @@ class Own:
     ) -> None:
         self._lines, self._file, self._keep, self._kept = lines, file, keep, kept
         self._details = {text_of(one.get("message_id")): place for place, one in self._placed("answers.jsonl")}
+        self._forgotten = {
+            text_of(one.get("message_id")): time_of(one.get("forgotten_at")) for one in self._objects("forgotten.jsonl")
+        }
         self._messages: dict[str, list[tuple[str, int, Place]]] = {}  # id, branch and place, by conversation
         for place, one in self._placed("messages.jsonl"):
             if (conversation := text_of(one.get("conversation_id"))) and (message_id := text_of(one.get("id"))):
@@ -36,8 +40,10 @@ class Own:
                 self._messages.setdefault(conversation, []).append(said)
 
     def records(self) -> Iterator[tuple[str, Any]]:
-        """Yield settings, projects, artifacts, files of projects, then each conversation with its messages."""
+        """Yield settings, prompts, projects, artifacts, files of projects, then each conversation with its messages."""
         yield "settings", dict_of(json.loads(b"".join(self._lines("account.json")) or b"{}"))
+        for prompt in self._objects("prompts.jsonl"):
+            yield "prompt", {**prompt, **_times_of(prompt)}
         for project in self._objects("projects.jsonl"):
             yield "project", {**project, "created": time_of(project.get("created_at"))}
         for line in self._objects("artifacts.jsonl"):
@@ -65,8 +71,8 @@ class Own:
             size = sum(
                 place[1] + self._details.get(message_id, (0, 0))[1] + _ROW_BYTES for message_id, _, place in said
             )
-            head = {**chat, "current": current, "ids": [message_id for message_id, _, _ in said]}
-            head |= {"created": time_of(chat.get("created_at")), "updated": time_of(chat.get("updated_at"))}
+            size += len(text_of(dict_of(chat.get("summary")).get("text")).encode("utf-8", "replace"))
+            head = {**chat, "current": current, "ids": [message_id for message_id, _, _ in said], **_times_of(chat)}
             yield "chat", {**head, "project": chat.get("project_id"), "bytes": size + _ROW_BYTES, "artifacts": 0}
             for message_id, _, place in said:
                 yield "message", self._message(place, parents[message_id], self._details.get(message_id))
@@ -82,10 +88,15 @@ class Own:
             **{name: message.get(name) for name in ("id", "role", "content", "model")},
             "parent": parent,
             "created": time_of(message.get("created_at")),
+            "forgotten": self._forgotten.get(text_of(message.get("id"))),
             "reasoning": answer.get("reasoning"),
             "steps": answer.get("steps") or [],
             "details": own,
         }
+
+
+def _times_of(row: dict[str, Any]) -> dict[str, float | None]:
+    return {"created": time_of(row.get("created_at")), "updated": time_of(row.get("updated_at"))}
 
 
 def _tree(
