@@ -186,7 +186,7 @@ ROUTES = [
     ("POST", "/conversations/{conversation_id}/fork", signed_in(shares.fork_conversation)),
     ("POST", "/conversations/{conversation_id}/stop", signed_in(conversations.stop_answer)),
     ("POST", "/conversations/{conversation_id}/approve", signed_in(metered(chat_tools.approve_calls))),
-    ("POST", "/conversations/{conversation_id}/summarize", signed_in(metered(summaries.summarize))),
+    ("POST", "/conversations/{conversation_id}/summarize", signed_in(idempotent(metered(summaries.summarize)))),
     ("GET", "/conversations/{conversation_id}/stream", signed_in(conversations.follow_answer)),
     ("GET", "/conversations/{conversation_id}/messages", signed_in(conversations.list_messages)),
     ("POST", "/conversations/{conversation_id}/messages", signed_in(conversations.create_message)),

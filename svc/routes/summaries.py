@@ -1,20 +1,25 @@
 """Summaries of the messages of a conversation that its model no longer gets."""
 
+import contextlib
+import sqlite3
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import orjson
 
 from svc import quota
-from svc.content import conversations, model_view
+from svc.content import conversations, memory, model_view
 from svc.content.given_files import FITTED_BYTES_PER_TOKEN
 from svc.content.model_view import LeftOut
 from svc.errors import ApiError
 from svc.inference.answer import said
 from svc.inference.chat_call import ChatCall
 from svc.inference.formats.answer import AnswerWriter
+from svc.retry import retry_write
 from svc.routes.completion import ignored_of, payer_of, respond
 from svc.routes.conversations import SUMMARY, describes
+from svc.routes.schemas.chat import CONVERSATION_HEADER
 from svc.routes.schemas.common import COST_HEADER, MODEL_CALL
 from svc.server.guards import Caller
 from svc.server.interface import Answer, Refusal
@@ -30,20 +35,39 @@ _ASKED = (
 _ANSWER = json_object("ConversationSummary", summary=SUMMARY)
 
 
+class _SummaryCall(ChatCall):
+    """The call that makes a summary. The transaction of its settlement stores it with `store`, once there is one."""
+
+    summary = ""
+    store: Callable[[sqlite3.Connection, str], None]
+
+    async def end(self, error: BaseException | None = None) -> None:
+        if error is not None or self.settled or not self.summary:
+            await super().end(error)
+        else:
+            await retry_write(partial(self.end_with, self._store_in), self.note_unstored)
+
+    def _store_in(self, tx: sqlite3.Connection) -> None:
+        if claim := self.claim:
+            claim.settle_in(tx)
+        if not self._failed:  # else the client has got an error, and may ask again
+            with contextlib.suppress(ApiError):  # the conversation was deleted
+                self.store(tx, self.summary)
+
+
 class _SummaryWriter(AnswerWriter):
-    """Writes the summary, which `text` has then."""
+    """Writes the summary, which the call stores."""
 
-    text = ""
-
-    def __init__(self, up_to: str) -> None:
-        self._up_to = up_to
+    def __init__(self, call: _SummaryCall, up_to: str) -> None:
+        self._call, self._up_to = call, up_to
 
     def answer(self, completion: dict[str, Any], written: bytes) -> bytes:
-        self.text = said.text(completion["choices"][0]["message"]).strip()[: conversations.SUMMARY_LENGTH].strip()
-        if not self.text:
-            text = "The model returned no summary. Try again, or continue with another model."
-            raise ApiError("upstream_invalid_response", text)
-        return orjson.dumps({"summary": {"text": self.text, "up_to_message_id": self._up_to}})
+        text = said.text(completion["choices"][0]["message"]).strip()[: conversations.SUMMARY_LENGTH].strip()
+        if not text:
+            reason = "The model returned no summary. Try again, or continue with another model."
+            raise ApiError("upstream_invalid_response", reason)
+        self._call.summary = text
+        return orjson.dumps({"summary": {"text": text, "up_to_message_id": self._up_to}})
 
 
 @describes(
@@ -51,7 +75,9 @@ class _SummaryWriter(AnswerWriter):
     "The model of the newest answer summarizes the messages that it did not get, at its price. The summary is stored "
     "with the conversation in place of an earlier one, which it includes. From then on it is sent in place of these "
     "messages. At most the last 1,000 of them are read, and long ones are cut to fit the context.",
-    answer=Answer("The summary.", _ANSWER, headers={"x-service-cost-micros": COST_HEADER}),
+    answer=Answer(
+        "The summary.", _ANSWER, headers={"x-service-cost-micros": COST_HEADER, memory.HEADER: CONVERSATION_HEADER}
+    ),
     errors=[
         *MODEL_CALL,
         Refusal("nothing_to_summarize", when="The model has got the whole conversation."),
@@ -69,12 +95,16 @@ async def summarize(request: Request, caller: Caller, conversation_id: str) -> R
     room_bytes = (context - output) * FITTED_BYTES_PER_TOKEN - len(_ASKED)
     asked = await state.offload.run(caller.id, _asked, left, room_bytes)
     body: dict[str, Any] = {"messages": [{"role": "user", "content": asked}], "max_tokens": output}
-    make = partial(ChatCall, model, body, state.engines, payer_of(request, caller), added=("max_tokens",), heavy=True)
+    about: dict[str, Any] = {"added": ("max_tokens",), "heavy": True}
+    make = partial(_SummaryCall, model, body, state.engines, payer_of(request, caller), **about)
     call = await state.offload.run(caller.id, make)
-    writer = _SummaryWriter(left.up_to)
-    response = await respond(request, call, writer, headers=ignored_of(call))
-    await state.db.write(conversations.set_summary, caller.id, conversation_id, writer.text, left.up_to)
-    return response
+
+    def store(tx: sqlite3.Connection, summary: str) -> None:
+        conversations.set_summary(tx, caller.id, conversation_id, summary, left.up_to)
+
+    call.store = store
+    headers = {memory.HEADER: conversation_id, **ignored_of(call)}
+    return await respond(request, call, _SummaryWriter(call, left.up_to), headers=headers)
 
 
 def _asked(left: LeftOut, room_bytes: int) -> str:

@@ -81,6 +81,8 @@ async def _once(handler: Handler, request: Request, caller: Caller, key: str) ->
     claim = request.context.claim = state.claims.begin(place, state.db, state.clock)
     request.receive = _hashed(request, claim.body_arrived)
     try:
+        if (operation := operation_of(handler)) is not None and operation.body is None:
+            await read_chunks(request, operation.most_bytes)  # no handler reads it
         answer = await handler(request, caller)
     except BaseException as error:
         claim.fail(_fault(error))

@@ -12,8 +12,9 @@ from tests.conftest import Service
 from tests.routes.test_export import archive_of, lines
 from tests.routes.test_long_chats import HEADER, Chat, chat, questions, service, upstream
 from tests.support.cases import each
+from tests.support.databases import read_only
 from tests.support.model_server import ModelServer
-from tests.support.money import assert_exact
+from tests.support.money import assert_exact, rows
 from tests.support.waiting import until
 
 assert chat and service and upstream  # fixtures
@@ -28,9 +29,10 @@ async def long(chat: Chat, count: int = 14) -> Any:
     return sent
 
 
-async def summarize(chat: Chat) -> Any:
+async def summarize(chat: Chat, key: str | None = None) -> Any:
     path = f"/conversations/{chat.headers[HEADER]}/summarize"
-    return await chat.service.client.post(path, headers={"authorization": chat.headers["authorization"]})
+    headers = {"authorization": chat.headers["authorization"], **({"idempotency-key": key} if key else {})}
+    return await chat.service.client.post(path, headers=headers)
 
 
 async def show(chat: Chat) -> Any:
@@ -167,6 +169,65 @@ async def test_summary_costs_what_the_model_costs(service: Service, upstream: Mo
     assert_exact(service.config.data_dir / "service.db")
     entries = (await service.client.get("/billing/ledger", headers=chat.headers)).json()["data"]
     assert entries[0]["amount_micros"] == -(tokens + 8)
+
+
+async def test_repeat_with_the_same_key_gets_the_same_summary_and_costs_nothing(
+    service: Service, upstream: ModelServer
+) -> None:
+    chat = await paid(service, upstream)
+    database = service.config.data_dir / "service.db"
+    upstream.always = frozenset({"waits"})
+    first = [asyncio.create_task(summarize(chat, "key")) for _ in range(2)]
+    await until(lambda: upstream.waiting > 0)
+    upstream.always = frozenset()
+    upstream.release.set()
+    answers = [*await asyncio.gather(*first), await summarize(chat, "key")]
+    assert {answer.status_code for answer in answers} == {200} and len({answer.content for answer in answers}) == 1
+    assert [answer.headers.get("x-service-replayed") for answer in answers].count("true") == 2
+    assert {answer.headers[HEADER] for answer in answers} == {chat.headers[HEADER]}
+    debits = "SELECT count(*) FROM ledger WHERE kind = 'debit' AND amount_micros < 0"
+    before = rows(database, debits)[0][0]
+    assert (await summarize(chat, "another")).headers.get("x-service-replayed") is None
+    assert rows(database, debits)[0][0] == before + 1
+    path = f"/conversations/{chat.headers[HEADER]}/summarize"
+    headers = {"authorization": chat.headers["authorization"], "idempotency-key": "key"}
+    other = await service.client.post(path, json={"x": 1}, headers=headers)
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "idempotency_mismatch")
+    await service.client.delete(f"/conversations/{chat.headers[HEADER]}", headers=chat.headers)
+    assert (await summarize(chat, "key")).json()["error"]["code"] == "answer_not_kept"
+
+
+@each("key", [None, "key"])
+async def test_summary_that_cannot_be_stored_costs_nothing(
+    service: Service, upstream: ModelServer, quick_retries: None, key: str | None
+) -> None:
+    chat = await paid(service, upstream)
+    before = (await service.client.get("/billing/account", headers=chat.headers)).json()
+    upstream.always = frozenset({"waits"})
+    asking = asyncio.create_task(summarize(chat, key))
+    await until(lambda: upstream.waiting > 0)
+    async with read_only(service.state["db"]):
+        upstream.always = frozenset()
+        upstream.release.set()
+        answer = await asking
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_unavailable")
+    await until(lambda: _is_exact(service.config.data_dir / "service.db"))
+    assert (await service.client.get("/billing/account", headers=chat.headers)).json() == before
+    assert (await show(chat))["summary"] is None
+    assert (await summarize(chat, key)).status_code == 200
+
+
+async def test_summary_of_a_conversation_that_was_deleted_meanwhile_is_sent_and_paid(
+    service: Service, upstream: ModelServer
+) -> None:
+    chat = await paid(service, upstream)
+    upstream.always = frozenset({"waits"})
+    asking = asyncio.create_task(summarize(chat))
+    await until(lambda: upstream.waiting > 0)
+    await service.client.delete(f"/conversations/{chat.headers[HEADER]}", headers=chat.headers)
+    upstream.release.set()
+    assert (await asking).json()["summary"]["text"] == SAID
+    assert_exact(service.config.data_dir / "service.db")
 
 
 @each("command", ["status-500", "error-200", "cut-head", "status-400"])

@@ -177,6 +177,13 @@ FOLLOWED_ANSWER = Answer(
     "The chunks of the answer.",
     contents={"text/event-stream": Content(_STREAM_EVENT, {**_CHUNK, **_STOPPED, **_DONE})},
 )
+CONVERSATION_HEADER = named_header(
+    "Conversation",
+    "In a session: the conversation that stores the question and the answer, or the summary.",
+    ID,
+    example_id("conv"),
+    required=False,
+)
 CHAT_ANSWER = Answer(
     "The answer: one JSON object, or with `stream: true` server-sent events.",
     contents={
@@ -190,13 +197,7 @@ CHAT_ANSWER = Answer(
             11,
             required=False,
         ),
-        "x-service-conversation": named_header(
-            "Conversation",
-            "In a session: the conversation that stores the question and the answer.",
-            ID,
-            example_id("conv"),
-            required=False,
-        ),
+        "x-service-conversation": CONVERSATION_HEADER,
         "x-service-memory": named_header(
             "Memory", "In a session: the number of recalled passages of earlier messages.", COUNT, 0, required=False
         ),

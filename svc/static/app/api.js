@@ -501,7 +501,7 @@ export const api = {
     exported: (id) => download(`/conversations/${segment(id)}/export`),
     addMessage: (id, body) => post(`/conversations/${segment(id)}/messages`, body),
     stop: (id) => post(`/conversations/${segment(id)}/stop`, {}),
-    summarize: (id) => post(`/conversations/${segment(id)}/summarize`, {}),
+    summarize: (id) => once(`/conversations/${segment(id)}/summarize`, {}, jsonOf),
     async *approve(id, calls, { onOpen, ...options }) {
       const path = `/conversations/${segment(id)}/approve`,
         headers = { "x-service-continue": "true" };
