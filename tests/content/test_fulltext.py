@@ -154,8 +154,9 @@ async def check_costs(
     noted = note_transactions()
     tries = []
     for number in range(5):
-        (folder / str(number)).mkdir()
-        tries.append(await measure(kind, megabytes, noted, folder / str(number)))
+        tried = folder / f"{kind} {number}"
+        tried.mkdir()
+        tries.append(await measure(kind, megabytes, noted, tried))
         assert tries[-1].growth <= 3
         if tries[-1].indexing_seconds <= most_seconds and max(tries[-1].longest_ms.values()) <= 20:
             return

@@ -19,7 +19,6 @@ from tests.deploy.test_container import FILE, environment, stages, values
 from tests.deploy.test_wheel_process import BECOME
 from tests.support.server import ROOT, running_server_sync
 
-
 # uv plays pip: it takes a fifth of the CPU, and checks the hashes as well.
 PYTHON = f"""#!/bin/sh
 [ "$2 $3 $5" = "pip --python install" ] || exec {sys.executable} "$@"

@@ -13,6 +13,7 @@ from tests.routes.test_export import archive_of, lines
 from tests.routes.test_long_chats import HEADER, Chat, chat, questions, service, upstream
 from tests.support.cases import each
 from tests.support.databases import read_only
+from tests.support.loop_clock import advance_loop
 from tests.support.model_server import ModelServer
 from tests.support.money import assert_exact, rows
 from tests.support.waiting import until
@@ -199,7 +200,7 @@ async def test_repeat_with_the_same_key_gets_the_same_summary_and_costs_nothing(
 
 @each("key", [None, "key"])
 async def test_summary_that_cannot_be_stored_costs_nothing(
-    service: Service, upstream: ModelServer, quick_retries: None, key: str | None
+    service: Service, upstream: ModelServer, key: str | None
 ) -> None:
     chat = await paid(service, upstream)
     before = (await service.client.get("/billing/account", headers=chat.headers)).json()
@@ -211,6 +212,7 @@ async def test_summary_that_cannot_be_stored_costs_nothing(
         upstream.release.set()
         answer = await asking
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_unavailable")
+    advance_loop(2)  # then it is settled
     await until(lambda: _is_exact(service.config.data_dir / "service.db"))
     assert (await service.client.get("/billing/account", headers=chat.headers)).json() == before
     assert (await show(chat))["summary"] is None
