@@ -1,5 +1,5 @@
-// The messages of a conversation, in groups that are laid out only while they are near the screen.
-import { Component } from "preact";
+// The messages of a conversation, in sections of groups that are laid out only near the screen.
+import { Component, h } from "preact";
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "./html.js";
@@ -8,18 +8,19 @@ import { FarMessage, Message, remsOf } from "./message.js";
 import { whenVisible } from "./viewport.js";
 
 const GROUP = 12;
+const SECTION = 5 * GROUP; // groups of a section far from the screen cost no time in a frame
 const AT_ONCE = 3; // messages at the end; other visible messages follow within a few frames
 
 const keyOf = (message) => message.key ?? message.id;
 
-/** Split `messages` into groups. A group that starts at one of `starts` (keys) never changes its start. */
-function grouped(messages, starts) {
-  const groups = [];
+/** Split `messages` into parts. A part that starts at one of `starts` (keys) never changes its start. */
+function partsOf(messages, size, starts) {
+  const parts = [];
   for (const message of messages) {
-    if (!groups.length || groups.at(-1).length >= GROUP || starts.has(keyOf(message))) groups.push([]);
-    groups.at(-1).push(message);
+    if (!parts.length || parts.at(-1).length >= size || starts?.has(keyOf(message))) parts.push([]);
+    parts.at(-1).push(message);
   }
-  return groups;
+  return parts;
 }
 
 /**
@@ -27,55 +28,83 @@ function grouped(messages, starts) {
  * question has images; `actions`: as of Message; `thread`: whose messages they are, for the line
  * where the view of the model begins.
  */
-export default function Messages({ messages, starts, editing, ...rest }) {
+export default function Messages({ messages, starts, ...rest }) {
   const viewed = messages.findLast(
     ({ first_sent_message_id: id, role }) => role === "assistant" && id !== undefined,
   )?.first_sent_message_id;
-  const groups = grouped(messages, starts);
-  return groups.map(
-    (group, at) => html`<${Group} key=${keyOf(group[0])} group=${group} isLast=${at === groups.length - 1}
-    editing=${group.some(({ id }) => id === editing) ? editing : null}
-    viewed=${group.some(({ id }) => id === viewed) ? viewed : null} ...${rest} />`,
+  return inParts(Section, partsOf(messages, SECTION, starts), { ...rest, viewed, isLast: true });
+}
+
+/**
+ * Draw each part with `component`. It gets `editing` and `viewed` only if it has the message with this id.
+ * @param {{[name: string]: any}} shared
+ */
+function inParts(component, parts, shared) {
+  const { isLast, editing, viewed, ...rest } = shared;
+  const within = (part, id) => (part.some((message) => message.id === id) ? id : null);
+  return parts.map((part, at) =>
+    h(component, {
+      ...rest,
+      key: keyOf(part[0]),
+      messages: part,
+      isLast: isLast && at === parts.length - 1,
+      editing: within(part, editing),
+      viewed: within(part, viewed),
+    }),
   );
 }
 
-/** Drawn again only if one of its messages or actions has changed. */
-class Group extends Component {
-  shouldComponentUpdate({ group, ...next }) {
-    const { group: shown, ...before } = this.props;
-    return (
-      group.length !== shown.length ||
-      group.some((message, at) => message !== shown[at]) ||
-      Object.keys(next).some((name) => next[name] !== before[name])
+/** A component that is drawn again only if one of its messages or another property has changed. */
+const ofMessages = (component) =>
+  class extends Component {
+    shouldComponentUpdate({ messages, ...next }) {
+      const { messages: shown, ...before } = this.props;
+      return (
+        messages.length !== shown.length ||
+        messages.some((message, at) => message !== shown[at]) ||
+        Object.keys(next).some((name) => next[name] !== before[name])
+      );
+    }
+
+    render(props) {
+      return h(component, props);
+    }
+  };
+
+const classOf = (name, isLast) => (isLast ? `${name} last` : name);
+const heightOf = (messages) => {
+  const rems = messages.reduce((sum, message) => sum + remsOf(message), 0);
+  return { containIntrinsicBlockSize: `auto ${rems.toFixed(1)}rem` };
+};
+
+const Section = ofMessages(
+  ({ messages, ...rest }) => html`<div
+    class=${classOf("message-section", rest.isLast)}
+    style=${heightOf(messages)}
+  >${inParts(Group, partsOf(messages, GROUP), rest)}</div>`,
+);
+
+const Group = ofMessages(
+  ({ messages, isLast, editing, viewed, canEdit, canRetry, hasPictures, actions, thread }) => {
+    const visible = useSignal(isLast),
+      box = useRef(null);
+    useEffect(
+      () =>
+        visible.peek()
+          ? undefined
+          : whenVisible(box.current, () => {
+              visible.value = true;
+            }),
+      [],
     );
-  }
-
-  render(props) {
-    return html`<${Shown} ...${props} />`;
-  }
-}
-
-function Shown({ group, isLast, editing, viewed, canEdit, canRetry, hasPictures, actions, thread }) {
-  const visible = useSignal(isLast),
-    box = useRef(null);
-  useEffect(
-    () =>
-      visible.peek()
-        ? undefined
-        : whenVisible(box.current, () => {
-            visible.value = true;
-          }),
-    [],
-  );
-  const rems = group.reduce((sum, message) => sum + remsOf(message), 0);
-  const style = { containIntrinsicBlockSize: `auto ${rems.toFixed(1)}rem` };
-  if (!visible.value)
-    return html`<div class="message-group" style=${style} ref=${box}>
-      ${group.map((message) => html`<${FarMessage} key=${keyOf(message)} message=${message} />`)}
+    const style = heightOf(messages);
+    if (!visible.value)
+      return html`<div class="message-group" style=${style} ref=${box}>
+      ${messages.map((message) => html`<${FarMessage} key=${keyOf(message)} message=${message} />`)}
     </div>`;
-  const last = isLast ? group.at(-1) : null;
-  return html`<div class=${isLast ? "message-group last" : "message-group"} style=${style} ref=${box}>
-    ${group.map(
+    const last = isLast ? messages.at(-1) : null;
+    return html`<div class=${classOf("message-group", isLast)} style=${style} ref=${box}>
+    ${messages.map(
       (message, at) => html`${
         message.id === viewed &&
         html`<${Lazy}
@@ -90,11 +119,12 @@ function Shown({ group, isLast, editing, viewed, canEdit, canRetry, hasPictures,
         actions=${actions}
         canEdit=${canEdit}
         editing=${message.id === editing}
-        visible=${isLast && at >= group.length - AT_ONCE}
+        visible=${isLast && at >= messages.length - AT_ONCE}
         isLast=${message === last}
         canRetry=${canRetry && message === last}
         hasPictures=${hasPictures && message === last}
       />`,
     )}
   </div>`;
-}
+  },
+);

@@ -163,20 +163,7 @@ function Conversation({ thread, projectId, messageId, forget, foot }) {
                   : html`<${Welcome} onSend=${send} />`
               )
             : html`<div class="column" role="log" aria-live="off">
-              ${
-                thread.older.value &&
-                html`<div class="more">
-                  ${
-                    thread.loading.value
-                      ? html`<${Loading} label=${t.loadingOlder} />`
-                      : html`<${Button}
-                        small
-                        onClick=${() =>
-                          thread.loadOlder().catch((error) => toast(error.message, { kind: "bad" }))}
-                      >${t.older}<//>`
-                  }
-                </div>`
-              }
+              <${Older} thread=${thread} />
               <${Messages}
                 messages=${said}
                 starts=${thread.starts}
@@ -241,6 +228,19 @@ function Conversation({ thread, projectId, messageId, forget, foot }) {
       comparing.value &&
       html`<${Lazy} name="compare" from=${() => import("../compare.js")}
         opened=${comparing} thread=${thread} />`
+    }
+  </div>`;
+}
+
+/** The button for older messages. It alone is drawn again while they load. */
+function Older({ thread }) {
+  const load = () => thread.loadOlder().catch((error) => toast(error.message, { kind: "bad" }));
+  if (!thread.older.value) return null;
+  return html`<div class="more">
+    ${
+      thread.loading.value
+        ? html`<${Loading} label=${t.loadingOlder} />`
+        : html`<${Button} small onClick=${load}>${t.older}<//>`
     }
   </div>`;
 }
