@@ -3,12 +3,12 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { Button, CopyButton, toast } from "./components.js";
 import { html, memo } from "./html.js";
+import { schedule } from "./scheduler.js";
 import { whenVisible } from "./viewport.js";
 import { linesOf, textBlocks } from "./text-blocks.js";
 import { texts } from "./texts.js";
 
 const COLOUR_EVERY_MS = 150;
-const idle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 50));
 const ALIASES = {
   js: "javascript",
   mjs: "javascript",
@@ -93,17 +93,17 @@ function CodePiece({ text, name, alone }) {
   now.current.text = text;
   useEffect(() => {
     if (!LANGUAGES.has(name) || now.current.timer || content.peek().text === text) return;
-    const colour = async () => {
-      const rules = await grammar(name).catch(() => null);
-      if (!rules || now.current.left) return;
+    const colour = (rules) => {
       const all = now.current.text;
       content.value = { text: all, elements: globalThis.Prism.tokenize(all, rules).map(coloured) };
       now.current.timer = 0;
     };
+    const colourSoon = async () => {
+      const rules = await grammar(name).catch(() => null);
+      if (rules && !now.current.left) now.current.stop = schedule(() => colour(rules));
+    };
     now.current.timer = setTimeout(() => {
-      now.current.stop = whenVisible(box.current, () => {
-        idle(colour);
-      });
+      now.current.stop = whenVisible(box.current, colourSoon);
     }, COLOUR_EVERY_MS);
   }, [text, name, content.value]);
   useEffect(

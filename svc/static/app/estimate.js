@@ -19,6 +19,16 @@ const MEMORY_TOKENS = 3_000; // passages of the memory, and a fallback's name
 const utf8 = new TextEncoder();
 const sizeOf = (text) => utf8.encode(text ?? "").length;
 const sizeInJson = (text) => sizeOf(JSON.stringify(text ?? ""));
+const sizes = new WeakMap(); // of messages, each counted once
+
+/** The bytes of a message: `{bytes, written}`, `written` being in JSON. */
+function sizesOf(message) {
+  if (!sizes.has(message)) {
+    const { content } = message;
+    sizes.set(message, { bytes: sizeOf(content), written: sizeInJson(content) });
+  }
+  return sizes.get(message);
+}
 
 /**
  * The sizes of what is sent before the draft: `{bytes, written, count, tokens, output}`, `written` being
@@ -27,10 +37,10 @@ const sizeInJson = (text) => sizeOf(JSON.stringify(text ?? ""));
 function historyOf(messages) {
   const answers = messages.filter(({ answer }) => answer?.output_tokens);
   const last = answers.at(-1)?.answer;
-  const bytes = messages.reduce((sum, { content }) => sum + sizeOf(content), 0);
+  const bytes = messages.reduce((sum, message) => sum + sizesOf(message).bytes, 0);
   return {
     bytes,
-    written: messages.reduce((sum, { content }) => sum + sizeInJson(content), 0),
+    written: messages.reduce((sum, message) => sum + sizesOf(message).written, 0),
     count: messages.length,
     // The model server has counted the earlier messages, also those that are not loaded here.
     tokens: Math.max(bytes / limits.bytes_per_token, last ? last.input_tokens + last.output_tokens : 0),
@@ -80,14 +90,15 @@ function costOf({ pricing, history, draft, pictures, instructions, limit }) {
  * nothing for free models.
  */
 export function Estimate({ id, modelIds, messages, conversation, projectId, draft, pictures }) {
-  const history = useMemo(() => historyOf(messages ?? []), [messages]);
+  const isNeeded = Boolean(draft || pictures);
+  const history = useMemo(() => isNeeded && historyOf(messages ?? []), [messages, isNeeded]);
   const used = modelIds.map((modelId) => {
     const name = modelId ?? settings.data.value?.chat_model;
     return models.data.value?.find((one) => one.id === name);
   });
   const { available_micros: own, allowance_due_micros: due } = wallet.data.value ?? {};
   const available = own + due; // the next request books the due allowance
-  if (!draft && !pictures) return null;
+  if (!isNeeded) return null;
   const written = sizeOf(draft) / limits.bytes_per_token;
   const tooSmall = used.find((model) => model?.context_length && written > model.context_length);
   if (tooSmall) return html`<p id=${id} class="estimate warn">${t.tooLong(tooSmall.context_length)}</p>`;

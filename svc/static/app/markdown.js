@@ -292,6 +292,7 @@ export function Markdown({ text }) {
       known: "",
       groups: [],
       drawn: null,
+      shown: Infinity, // characters
       slice: SLICE_CHARACTERS[0],
       rest: 0,
       cancel: null,
@@ -301,7 +302,7 @@ export function Markdown({ text }) {
   );
   const whole = () => normal(isLive ? text.peek() : text);
   const show = () => {
-    now.drawn = now.groups;
+    [now.drawn, now.shown] = [now.groups, now.known.length];
     draw((times) => times + 1);
   };
   // A timer runs after the frame. Its layout takes most of the time in a long text.
@@ -315,10 +316,13 @@ export function Markdown({ text }) {
   };
   const step = () => {
     const begun = performance.now(),
+      wasLong = now.drawn !== now.groups,
       [least, most] = SLICE_CHARACTERS;
     now.known = onward(now.known, whole(), now.slice);
     now.groups = now.read(now.known);
-    if (isLive) show();
+    // A slice that takes long, as the first one that runs the parser, is drawn in another frame.
+    const mayDraw = wasLong || performance.now() - begun < SLICE_MS;
+    if (mayDraw && (isLive || now.known.length > now.shown)) show();
     const spent = performance.now() - begun;
     if (isLive) restFrom(begun);
     now.slice = Math.min(most, Math.max(least, now.slice * Math.min(4, SLICE_MS / spent)));
@@ -347,6 +351,7 @@ export function Markdown({ text }) {
   if (!now.drawn && whole().length <= READ_AT_ONCE) {
     now.known = whole();
     now.drawn = now.groups = now.read(now.known);
+    now.shown = now.known.length;
   }
   useLayoutEffect(() => now.plan(), [text]);
   useEffect(() => (isLive ? text.subscribe(() => now.plan()) : undefined), [text]);

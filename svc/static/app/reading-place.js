@@ -77,7 +77,6 @@ export function useReadingPlace(column, thread) {
       follow() {
         following.current = true;
         hold();
-        queueMicrotask(toEnd);
         requestAnimationFrame(toEnd);
       },
       async show(messageId) {
