@@ -1,8 +1,10 @@
 """The page stays small and quick: what the first view weighs, what long conversations, long answers and fast streams
 cost.
 
-The limits are what is promised: half a second, tasks of at most 50 ms, half of the main thread's time. Time is its CPU
-time as on a quiet machine (tests/support/browser_cpu.py), and the best of up to three measurements counts.
+The limits are what is promised: half a second, tasks of at most 50 ms, half of the main thread's time. At a quarter of
+the speed, a stream of 300 KB has no task over 100 ms. Nor have 2,000 messages. The first one is reached within 20 s.
+Time is CPU time of the main thread. It is that of a quiet machine at full speed (tests/support/browser_cpu.py). The best
+of up to three measurements counts.
 """
 
 import asyncio
@@ -11,7 +13,7 @@ from functools import partial
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from tests.support.browser import WITH_BROWSER, new_context, new_visitor, opened
+from tests.support.browser import WIDTHS, WITH_BROWSER, new_context, new_visitor, opened
 from tests.support.browser_chat import answered, keep_conversation, steady_model
 from tests.support.browser_cpu import Spent, holds, measured
 from tests.support.server import RunningServer
@@ -23,9 +25,13 @@ FIRST_VIEW_REQUESTS = 15
 FIRST_VIEW_MS = 225  # at a quarter of the speed 0.9 s, which leaves 0.1 s for the network
 OPEN_MS = 500
 TASK_MS = 50
+SLOWDOWN = 4
+SLOW_TASK_MS = 100 / SLOWDOWN
+SCROLL_MS = 20_000 / SLOWDOWN
+MESSAGES = 2_000
+STREAM_CHARACTERS = 300_000
 TOKENS_A_SECOND = 500
-TOKEN_CHARACTERS = 50
-FRAME_MS = 34
+FRAME_MS = 20
 FRAMES_A_SECOND = 60
 SLOW_LAYOUT_MS = 60
 # Each change of the live answer's size takes so long, after the script of its frame. Returns the number of changes, and
@@ -44,6 +50,7 @@ SLOW_LAYOUT = """milliseconds => new Promise(resolve => {
     });
     watch.observe(document.querySelector(".live .md"));
 })"""
+IS_WHOLE = "most => document.querySelector('.said-assistant .md').textContent.length > most"
 SECTION = """## Part {n}
 
 Some **bold** text with `code` and a [link](https://example.com/{n}), which goes on until it is a paragraph of a usual length.
@@ -132,47 +139,45 @@ async def test_first_view_is_usable_at_once(server: RunningServer, browser: Brow
     await holds(lambda spent: spent.total < FIRST_VIEW_MS, measure)
 
 
-@pytest.mark.parametrize("number_of_messages", [1_000, pytest.param(2_000, marks=pytest.mark.soak)])
-async def test_long_conversation_opens_and_scrolls_fast(
-    server: RunningServer, browser: Browser, number_of_messages: int
-) -> None:
+@WIDTHS
+async def test_long_conversation_opens_and_scrolls_fast(server: RunningServer, browser: Browser, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
     texts = [
         f"Message **{number}** of many\n\n- one\n- `two`\n" if number % 2 else f"Message {number}"
-        for number in range(number_of_messages)
+        for number in range(MESSAGES)
     ]
     conversation = await asyncio.to_thread(keep_conversation, server, visitor, texts)
-    async with new_context(browser, server, visitor) as context:
+    async with new_context(browser, server, visitor, width=width) as context:
 
         async def opening() -> Spent:
             page = await context.new_page()
             async with measured(page) as spent:
                 await page.goto(f"/#/chat/{conversation}")
-                await expect(page.get_by_text(f"Message {number_of_messages - 1}")).to_be_in_viewport()
+                await expect(page.get_by_text(f"Message {MESSAGES - 1}")).to_be_in_viewport()
             return spent
 
         async def scrolling() -> Spent:
             page = context.pages[-1]
             messages = page.locator("article.message")
-            if await messages.count() == number_of_messages:
+            if await messages.count() == MESSAGES:
                 await page.reload()
                 await messages.first.wait_for()
             assert await messages.count() < 100
             await page.locator(".chat-scroll").hover()
             async with measured(page) as spent:
-                while await messages.count() < number_of_messages:
+                while await messages.count() < MESSAGES:
                     await page.mouse.wheel(0, -5_000)
             return spent
 
         await holds(lambda spent: spent.total < OPEN_MS, opening)
-        await holds(never_stalls, scrolling)
+        await holds(lambda spent: spent.longest < SLOW_TASK_MS and spent.total < SCROLL_MS, scrolling)
         page = context.pages[-1]
         await page.locator(".chat-scroll").evaluate("box => { box.scrollTop = 0; }")
         await expect(page.get_by_text("Message 0", exact=True)).to_be_in_viewport()
         numbers = await page.locator("article.message").evaluate_all(
             r"messages => messages.map(message => Number(/\d+/.exec(message.textContent)[0]))"
         )
-        assert numbers == list(range(number_of_messages))
+        assert numbers == list(range(MESSAGES))
 
 
 async def test_answer_of_200_kb_does_not_block_the_page(server: RunningServer, browser: Browser) -> None:
@@ -211,15 +216,19 @@ async def is_drawn(page: Page) -> None:
     }""")
 
 
+@pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("tokens", [1_000, pytest.param(4_000, marks=pytest.mark.soak)])
 async def test_stream_of_500_tokens_a_second_is_drawn_smoothly(
-    server: RunningServer, browser: Browser, tokens: int
+    server: RunningServer, browser: Browser, tokens: int, width: int
 ) -> None:
-    text = "".join(SECTION.replace("{n}", str(number)) for number in range(1_000))[: tokens * TOKEN_CHARACTERS]
-    seconds = tokens / TOKENS_A_SECOND
+    text = "".join(SECTION.replace("{n}", str(number)) for number in range(1_300))[:STREAM_CHARACTERS]
+    seconds, characters = tokens / TOKENS_A_SECOND, STREAM_CHARACTERS // tokens
     visitor = await asyncio.to_thread(new_visitor, server, model="steady/one")
-    pieces = [text[at : at + TOKEN_CHARACTERS] for at in range(0, len(text), TOKEN_CHARACTERS)]
-    async with steady_model(pieces, TOKENS_A_SECOND) as address, new_context(browser, server, visitor) as context:
+    pieces = [text[at : at + characters] for at in range(0, len(text), characters)]
+    async with (
+        steady_model(pieces, TOKENS_A_SECOND) as address,
+        new_context(browser, server, visitor, width=width) as context,
+    ):
         provider = {"name": "steady", "base_url": address, "api_key": "any", "models": ["one"]}
         async with server.client(headers=visitor.headers) as client:
             assert (await client.post("/user/providers", json=provider)).status_code == 201
@@ -230,16 +239,13 @@ async def test_stream_of_500_tokens_a_second_is_drawn_smoothly(
             async with measured(page) as spent:
                 await page.keyboard.press("Enter")
                 await answered(page)
-            assert (
-                await page.locator(".said-assistant .md").evaluate("answer => answer.textContent.length")
-                > len(text) * 0.55
-            )
+                await page.wait_for_function(IS_WHOLE, arg=len(text) * 0.55)
             await page.close()
             return spent
 
         def is_smooth(spent: Spent) -> bool:
             slow_frame = spent.tasks[int(seconds * FRAMES_A_SECOND * 0.05)]  # of 20 frames, 19 take less
-            return never_stalls(spent) and slow_frame < FRAME_MS and spent.total < 500 * seconds
+            return spent.longest < SLOW_TASK_MS and slow_frame < FRAME_MS and spent.total < 500 * seconds
 
         await holds(is_smooth, measure)
 
