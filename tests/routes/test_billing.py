@@ -206,7 +206,7 @@ async def test_start_releases_holds_of_a_crash(service: Service, config: Config,
     await service.state["db"].write(wallet.hold, account_id, "hold_1", 4_000_000, clocks.now)
     copy = config.data_dir.parent / "copy"  # what the disk has while the server still runs
     copy.mkdir()
-    for name in ("service.db", "service.db-wal", "master.key"):
+    for name in ("service.db-wal", "service.db", "master.key"):  # the log first: it may be emptied into the file now
         (copy / name).write_bytes((config.data_dir / name).read_bytes())
     async with serving(dataclasses.replace(config, data_dir=copy), clocks) as revived:
         account = (await revived.client.get("/billing/account", headers=headers)).json()
