@@ -33,7 +33,7 @@ async def calm(lab: Laboratory) -> Outcome:
     return await lab.watch(1.0)
 
 
-@pytest.mark.parametrize("name", sorted(ATTACKS))
+@pytest.mark.parametrize("name", sorted(ATTACKS.keys() - {"a_quiet_second"}))  # `calm` is that one
 async def test_attack_does_not_block_other_accounts(lab: Laboratory, calm: Outcome, name: str) -> None:
     outcomes = []
     for _ in range(TRIES):

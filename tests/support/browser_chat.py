@@ -12,8 +12,10 @@ from playwright.async_api import Route as Routed
 
 from svc.content import conversations, history
 from tests.support.browser import Visitor, database
+from tests.support.model_server import ModelServer
 from tests.support.server import RunningServer
 
+HELD = "echo+waits-after-2-chunks"  # repeats the question, and waits after its first word
 OVER = {"message": "The session is over.", "type": "authentication_error", "code": "session_expired", "param": None}
 
 
@@ -56,6 +58,15 @@ def keep_conversation(server: RunningServer, visitor: Visitor, messages: Iterabl
                 tx, visitor.id, conversation_id=kept.id, role=role, content=content, now_seconds=2.0 + number
             )
     return kept.id
+
+
+@asynccontextmanager
+async def held_model(server: RunningServer, visitor: Visitor) -> AsyncIterator[ModelServer]:
+    """A model server of `visitor` with the model `held/` HELD, whose answers continue when the test sets `release`."""
+    async with ModelServer() as models, server.client(headers=visitor.headers) as client:
+        provider = {"name": "held", "base_url": models.base_url, "api_key": "any", "models": [HELD]}
+        assert (await client.post("/user/providers", json=provider)).status_code == 201
+        yield models
 
 
 @asynccontextmanager

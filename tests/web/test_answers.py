@@ -9,12 +9,11 @@ import httpx
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.support.browser import WIDTHS, WITH_BROWSER, Visitor, findings, new_visitor, opened, signed_in
-from tests.support.browser_chat import answered, refuse_once, say
+from tests.support.browser_chat import HELD, answered, held_model, refuse_once, say
 from tests.support.model_server import ModelServer
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
-SLOW = "say one\nwait 4000\nsay  two"
 WHOLE = "one two"
 REFUSING = "no-ids+refusal+silent-after-2-chunks"
 
@@ -45,8 +44,9 @@ def stored(server: RunningServer, visitor: Visitor) -> list[Any]:
 async def test_answer_continues_after_a_reload_and_in_another_tab_and_the_list_marks_it(
     server: RunningServer, browser: Browser, width: int
 ) -> None:
-    async with signed_in(browser, server, model="script", width=width) as page:
-        await send(page, SLOW)
+    visitor = await asyncio.to_thread(new_visitor, server, model=f"held/{HELD}")
+    async with held_model(server, visitor) as models, signed_in(browser, server, visitor=visitor, width=width) as page:
+        await send(page, WHOLE)
         await in_progress(page)
         other = await opened(page.context, page.url)
         await in_progress(other)
@@ -59,6 +59,7 @@ async def test_answer_continues_after_a_reload_and_in_another_tab_and_the_list_m
         mark = page.get_by_role("img", name="Generating an answer")
         await expect(mark).to_be_visible()
         assert await findings(page) == []
+        models.release.set()
         await expect(mark).to_have_count(0)
         await page.locator(".conversation a").click()
         for tab in (page, other):
@@ -76,7 +77,7 @@ async def test_tabs_show_the_same_chat_at_once(server: RunningServer, browser: B
         await say(other, "say second")
         await answered(other, 2)
         await expect(answer(page).locator(".md")).to_have_text("second")
-        await say(page, SLOW)
+        await say(page, "say one\nwait 30000\nsay  two")
         await in_progress(other)
         await other.get_by_role("button", name="Stop").click()
         for tab in (page, other):
@@ -85,14 +86,19 @@ async def test_tabs_show_the_same_chat_at_once(server: RunningServer, browser: B
 
 
 async def test_answer_continues_while_the_connection_is_lost(server: RunningServer, browser: Browser) -> None:
-    async with signed_in(browser, server, model="script", allow=["ERR_"]) as page:
-        await send(page, SLOW)
+    visitor = await asyncio.to_thread(new_visitor, server, model=f"held/{HELD}")
+    offline = signed_in(browser, server, visitor=visitor, allow=["ERR_"])
+    async with held_model(server, visitor) as models, offline as page:
+        await send(page, WHOLE)
         await in_progress(page)
         address = page.url
         await page.goto("about:blank")
         await page.route("**/stream", lambda lost: lost.abort(), times=3)
         await page.goto(address)
         await expect(page.locator(".live")).to_contain_text("Reconnecting…")
+        await in_progress(page)
+        await expect(page.locator(".live")).not_to_contain_text("Reconnecting…")
+        models.release.set()
         await expect(answer(page).locator(".md")).to_have_text(WHOLE)
 
 

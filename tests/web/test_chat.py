@@ -7,7 +7,16 @@ import asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.support.browser import PASSWORD, WIDTHS, WITH_BROWSER, Visitor, findings, new_context, new_visitor, signed_in
-from tests.support.browser_chat import OVER, answered, choose_model, keep_conversation, refuse_once, say
+from tests.support.browser_chat import (
+    HELD,
+    OVER,
+    answered,
+    choose_model,
+    held_model,
+    keep_conversation,
+    refuse_once,
+    say,
+)
 from tests.support.model_server import ModelServer
 from tests.support.server import RunningServer
 
@@ -25,6 +34,11 @@ PAYLOADS = """<script>window.hit = 1</script><img src=x onerror="window.hit = 2"
 </code></pre><script>window.hit = 10</script>
 ```
 """
+
+# A spinner can have gone before a test that waits for the page looks for it.
+SEES_SPINNER = """new MutationObserver(() => {
+    window.seen ||= document.querySelector(".spinner")?.checkVisibility();
+}).observe(document, {childList: true, subtree: true})"""
 
 
 async def test_text_of_an_answer_runs_and_loads_nothing(server: RunningServer, browser: Browser) -> None:
@@ -108,22 +122,30 @@ async def test_questions_written_during_an_answer_are_sent_after_it(
 async def test_queued_question_waits_after_a_failure_and_is_sent_by_one_tab(
     server: RunningServer, browser: Browser
 ) -> None:
-    async with signed_in(browser, server, model="script") as page:
-        await say(page, "say one\nwait 1500\ndrop")
+    visitor = await asyncio.to_thread(new_visitor, server, model=f"held/{HELD}")
+    # A tab that follows an answer may come after its end.
+    following = signed_in(browser, server, visitor=visitor, allow=["404"])
+    async with held_model(server, visitor) as models, following as page:
+        await say(page, "one begins")
         await expect(page.locator(".live")).to_contain_text("one")
-        await say(page, "say two\nwait 1000")
+        await say(page, "two")
         other = await page.context.new_page()
         await other.goto(page.url)
         await expect(other.locator(".queue li")).to_have_count(1)
+        await models.stop()
+        await models.start()
         await expect(page.get_by_role("alert")).to_contain_text("cut off")
+        models.release.set()
         await other.get_by_role("button", name="Send now").click()
         for tab in (page, other):
             await expect(tab.locator(".queue li")).to_have_count(0)
             await expect(tab.locator(".said-assistant:not(.live) .md").last).to_have_text("two")
             await expect(tab.locator(".said-user")).to_have_count(2)
-        await say(page, "say three\nwait 1500")
+        models.release.clear()
+        await say(page, "three begins")
         await expect(other.locator(".live")).to_contain_text("three")
-        await say(page, "say four")
+        await say(page, "four")
+        models.release.set()
         for tab in (page, other):
             await expect(tab.locator(".said-assistant:not(.live) .md").last).to_have_text("four")
             await expect(tab.locator(".said-user")).to_have_count(4)
@@ -416,7 +438,8 @@ async def test_slow_network_shows_progress(server: RunningServer, browser: Brows
         network = await context.new_cdp_session(page)
         slow = {"offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 50_000}
         await network.send("Network.emulateNetworkConditions", slow)
+        await page.add_init_script(SEES_SPINNER)
         await page.goto("/")
-        await expect(page.locator(".spinner").first).to_be_visible()
+        await page.wait_for_function("window.seen")
         await page.get_by_role("button", name="What is 12 * (3 + 4)?").click()
         await expect(page.locator(".said-assistant .md")).to_contain_text("84")

@@ -59,6 +59,8 @@ async def test_data_that_failed_offline_loads_when_online_again(server: RunningS
     kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A kind of bread", "It is called rye"])
     async with signed_in(browser, server, visitor=visitor, allow=["ERR_"]) as page:
         await page.locator(".conversation").wait_for()
+        await page.locator("#composer").wait_for()
+        await page.wait_for_load_state("networkidle")  # the scripts of a chat are there
         await page.context.set_offline(True)
         await page.goto(f"/#/chat/{kept}")
         await expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("offline")

@@ -306,24 +306,21 @@ async def test_decision_in_two_tabs_counts_once(tooled: Tooled, browser: Browser
         await waiting(other, 0)
 
 
-@pytest.mark.parametrize(
-    "written, shown",
-    [
-        ('{"to":"ada","to":"eve"}', '{"to":"ada","to":"eve"}'),
-        ('{"n": 12345678901234567890}', '{"n": 12345678901234567890}'),
-        ('{"to": "evil\\u202egro.elpmaxe"}', "evil\\u{202e}gro.elpmaxe"),
-        ('{"to": "a\\u200bb"}', "a\\u{200b}b"),
-        ('{"to": "Gr\\u00fc\\u00dfe"}', "Grüße"),
-    ],
-)
-async def test_arguments_that_would_mislead_are_shown_exactly(
-    tooled: Tooled, browser: Browser, written: str, shown: str
-) -> None:
+MISLEADING = [
+    ('{"to":"ada","to":"eve"}', '{"to":"ada","to":"eve"}'),
+    ('{"n": 12345678901234567890}', '{"n": 12345678901234567890}'),
+    ('{"to": "evil\\u202egro.elpmaxe"}', "evil\\u{202e}gro.elpmaxe"),
+    ('{"to": "a\\u200bb"}', "a\\u{200b}b"),
+    ('{"to": "Gr\\u00fc\\u00dfe"}', "Grüße"),
+]
+
+
+async def test_arguments_that_would_mislead_are_shown_exactly(tooled: Tooled, browser: Browser) -> None:
     async with signed_in(browser, tooled.server, model="script", dollars=1) as page:
         await turn_on(page, "send_mail")
-        await say(page, f"tool wiki__send_mail {written}\n---\nsay done")
-        card = await waiting(page)
-        await expect(card.locator("dd, pre")).to_have_text(shown)
+        for written, shown in MISLEADING:  # each question refuses the call before
+            await say(page, f"tool wiki__send_mail {written}\n---\nsay done")
+            await expect(page.locator(".approval").locator("dd, pre")).to_have_text([shown])
 
 
 @WIDTHS
