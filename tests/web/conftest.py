@@ -8,6 +8,7 @@ import pytest_asyncio
 from playwright.async_api import Browser
 
 from tests.support.browser import chromium
+from tests.support.firefox import WITH_MICROPHONE, Firefox, firefox
 from tests.support.mail_server import PASSWORD, USER, MailBox, mail_server
 from tests.support.server import RunningServer, running_server
 
@@ -27,6 +28,20 @@ models = [{ id = "gpt-large", aliases = ["gpt-5"] }]
 async def browser() -> AsyncIterator[Browser]:
     async with chromium() as running:
         yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def running_firefox(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Firefox]:
+    async with firefox(tmp_path_factory.mktemp("firefox"), WITH_MICROPHONE) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def fox(running_firefox: Firefox) -> AsyncIterator[Firefox]:
+    """Firefox with a new person, who sees no error."""
+    await running_firefox.renew()
+    yield running_firefox
+    assert running_firefox.errors == []
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -160,6 +160,7 @@ async def test_help_lists_the_shortcuts_that_exist(server: RunningServer, browse
         await page.locator(".conversation").wait_for()
         await page.locator("h1").first.focus()
         await page.keyboard.press("?")
+        await page.locator("dialog kbd").first.wait_for()
         listed = await page.locator("dialog kbd").all_inner_texts()
         assert set(listed) == set(SHORTCUTS), "the others have their own tests"
         await page.keyboard.press("Escape")

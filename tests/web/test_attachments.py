@@ -158,3 +158,10 @@ async def test_long_paste_can_become_a_file(server: RunningServer, browser: Brow
         await page.get_by_role("button", name="Attach as a file").click()
         await expect(chips(page)).to_contain_text("Pasted text.txt")
         await expect(composer).to_have_value("Read this: ")
+        await composer.fill("")
+        lines = "a line of many\n" * 21_000  # they took Chromium a minute
+        await composer.evaluate(PASTE, [lines, []])
+        await expect(composer).to_have_value(lines, timeout=15_000)
+        await page.get_by_role("button", name="Attach as a file").last.click()
+        await expect(page.locator(".toast", has_text="is too long")).to_be_visible()
+        await expect(composer).to_have_value(lines)

@@ -2,12 +2,14 @@
 
 import asyncio
 import gzip
+import re
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
 from svc.languages import COOKIE, LANGUAGES
 from tests.support.browser import WITH_BROWSER, findings, new_context, new_visitor, signed_in
+from tests.support.browser_chat import keep_conversation
 from tests.support.server import ROOT, RunningServer
 from tests.web.test_budget import FIRST_VIEW_BYTES, FIRST_VIEW_REQUESTS, weight
 
@@ -99,6 +101,67 @@ async def test_arabic_page_is_accessible(server: RunningServer, browser: Browser
         await expect(page.locator(".wallet-chip .money")).to_have_text("\u2068$0.00\u2069")  # read from the left
         sidebar = await page.locator(".sidebar").bounding_box()
         assert sidebar is not None and sidebar["x"] > 300  # at the right
+
+
+ARABIC = """- [x] مهمة with code
+
+> اقتباس
+
+| الاسم | Model |
+|---|---|
+| Banana | gpt-4 |
+
+`pip` و
+
+```python
+x = "مرحبا"
+```
+"""
+ENGLISH = "- [ ] a task\n\n| a | b |\n|---|---|\n| مرحبا | 2 |"
+TITLES = ["An English title that is longer than the list can show", "عنوان عربي أطول مما تستطيع القائمة أن تعرضه كاملا"]
+# Whether the first letter of each title can be seen: the end is what is cut off.
+FIRST_LETTERS = """links => links.map(link => {
+    const text = [...link.childNodes].find(one => one.nodeType === Node.TEXT_NODE && one.data.trim()), range = new Range();
+    range.setStart(text, 0);
+    range.setEnd(text, 1);
+    const letter = range.getBoundingClientRect(), box = link.getBoundingClientRect();
+    return link.scrollWidth > link.clientWidth && letter.left >= box.left && letter.right <= box.right;
+})"""
+CENTRES = "all => all.map(one => { const {left, right} = one.getBoundingClientRect(); return (left + right) / 2; })"
+
+
+async def test_texts_of_both_directions_are_laid_out_by_their_own(server: RunningServer, browser: Browser) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    kept = await asyncio.to_thread(keep_conversation, server, visitor, ["?", ARABIC, "?", ENGLISH])
+    async with server.client(headers=visitor.headers) as client:
+        for title in TITLES:
+            await client.post("/conversations", json={"title": title})
+    async with signed_in(browser, server, f"/#/chat/{kept}", visitor=visitor, locale="ar", width=1440) as page:
+        arabic, english = page.locator(".said-assistant").first, page.locator(".said-assistant").last
+        await page.locator(".conversation a", has_text="English").wait_for()
+        titles = page.locator(".conversation a").filter(has_text=re.compile("English|عنوان"))
+        assert await titles.evaluate_all(FIRST_LETTERS) == [True, True]
+        middle = (await arabic.locator(".md").evaluate_all(CENTRES))[0]
+        for answer, is_right in ((arabic, True), (english, False)):
+            shown = answer.locator(".task input, table")
+            places = await shown.evaluate_all(CENTRES)
+            assert [place > middle for place in places] == [is_right, is_right]
+            sides = await answer.locator("th, td").evaluate_all(
+                "all => all.map(one => getComputedStyle(one).textAlign)"
+            )
+            assert set(sides) == {"right" if is_right else "left"}
+        code = arabic.locator("code, pre")
+        assert set(await code.evaluate_all("all => all.map(one => getComputedStyle(one).direction)")) == {"ltr"}
+        assert await arabic.locator("blockquote").evaluate("one => getComputedStyle(one).borderRightWidth") == "3px"
+        composer = page.locator("#composer")
+        assert await composer.evaluate("one => getComputedStyle(one).unicodeBidi") == "plaintext"
+        await page.goto("/#/keys")
+        tabs = page.get_by_role("tab")
+        await tabs.first.press("ArrowLeft")  # forward
+        await expect(tabs.nth(1)).to_be_focused()
+        await expect(tabs.nth(1)).to_have_attribute("aria-selected", "true")
+        await tabs.nth(1).press("ArrowRight")
+        await expect(tabs.first).to_be_focused()
 
 
 async def test_setting_comes_before_the_browser(server: RunningServer, browser: Browser) -> None:

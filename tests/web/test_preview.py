@@ -2,15 +2,25 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from tests.support.browser import WIDTHS, WITH_BROWSER, findings, new_context, new_visitor, opened, signed_in
+from tests.support.browser import (
+    WIDTHS,
+    WITH_BROWSER,
+    empty_page,
+    findings,
+    new_context,
+    new_visitor,
+    opened,
+    signed_in,
+)
 from tests.support.browser_chat import keep_conversation
-from tests.support.hostile_previews import OWN, PAGES, noticing
+from tests.support.hostile_previews import OWN, SHOW, noticing, noticing_each
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
@@ -18,7 +28,6 @@ HTML = "<!doctype html><title>t</title><h1>Hello</h1><button id=b onclick='this.
 SVG = "<svg xmlns='http://www.w3.org/2000/svg' width='50' height='50'><circle cx='25' cy='25' r='20'/></svg>"
 MERMAID = "graph TD\n  A[First] --> B[Second]"
 SETTLE_MS = 400  # in which a request would have begun
-TABS = 5  # that show hostile pages at the same time, because most of it is this wait
 
 
 def fenced(language: str, text: str) -> str:
@@ -61,11 +70,29 @@ async def test_page_is_shown_beside_the_chat_when_asked_for(
         await page.keyboard.press("Escape")
         await expect(page.locator("iframe")).to_have_count(0)
         await expect(button).to_be_focused()
+        await page.locator(".toast").get_by_role("button", name="Show").click()
+        await page.get_by_role("heading", name="page.html").wait_for()
+        await button.press("Enter")
+        await expect(frame.get_by_role("button", name="press")).to_be_visible()
+        await expect(panel.get_by_role("button", name="Save as artifact")).to_have_count(0)
+        assert await findings(page) == []
+        await panel.get_by_role("heading").press("Escape")
+        await expect(button).to_be_focused()
+        await button.press("Enter")
+        await expect(frame.get_by_role("button", name="press")).to_be_visible()
+        await page.goto("/#/artifacts")
+        await expect(page.locator("iframe")).to_have_count(0)
     async with server.client(headers=visitor.headers) as client:
         (artifact,) = (await client.get("/artifacts")).json()["data"]
         assert (artifact["name"], artifact["content_type"]) == ("page.html", "text/html")
         content = await client.get(f"/artifacts/{artifact['id']}/content")
         assert content.text.strip() == HTML
+        token = (await client.post(f"/conversations/{kept}/shares", json={})).json()["token"]
+    async with empty_page(browser, server, width=width) as page:
+        await page.goto(f"/#/shared/{token}")
+        await page.get_by_role("button", name="Preview").click()
+        await expect(page.frame_locator("iframe").get_by_role("button", name="press")).to_be_visible()
+        await expect(page.get_by_role("button", name="Save as artifact")).to_have_count(0)
 
 
 async def test_svg_and_diagrams_are_drawn(server: RunningServer, browser: Browser) -> None:
@@ -122,33 +149,21 @@ async def shown(page: Page, content: str) -> None:
 
 
 async def test_nothing_leaves_a_hostile_page(server: RunningServer, browser: Browser) -> None:
-    visitor, kept = await with_answer(server, fenced("html", HTML))
+    visitor = await asyncio.to_thread(new_visitor, server)
     # The browser reports in the console what it blocks, so that this context is not watched.
     context = await browser.new_context(
         base_url=server.base_url, ignore_https_errors=True, storage_state=visitor.storage
     )
-    async with noticing() as noticed, _closing(context):
+    async with noticing() as unlocked, noticing_each() as noticed, _closing(context):
         requests: list[str] = []
         context.on("requestfinished", lambda request: requests.append(request.url))
-        page = await opened(context, f"/#/chat/{kept}")
+        page = await opened(context, "/")
         # Else the test would prove nothing: without the lock, WebRTC is noticed.
-        await page.evaluate(f"() => {{ {noticed.filled(OWN)} }}")
-        async with asyncio.timeout(15):
-            while not noticed.seen:
-                await asyncio.sleep(0.05)
-        await page.reload()
-        await page.wait_for_timeout(1_000)
-        noticed.seen.clear()
-        tabs = [page, *[await opened(context, f"/#/chat/{kept}") for _ in range(TABS - 1)]]
-
-        async def play(tab: Page, names: list[str]) -> None:
-            await tab.get_by_role("button", name="Preview").wait_for()
-            for name in names:
-                await shown(tab, noticed.page(name))
-                assert noticed.seen == [], f"{name}, or a page that another tab shows now"
-                assert len(context.pages) == TABS and tab.url.endswith(f"/#/chat/{kept}"), name
-
-        await asyncio.gather(*(play(tab, list(PAGES)[number::TABS]) for number, tab in enumerate(tabs)))
+        await page.evaluate(f"() => {{ {unlocked.filled(OWN)} }}")
+        await unlocked.notices()
+        assert await page.evaluate(SHOW, json.dumps([one.page(name) for name, one in noticed.items()])) == 0
+        assert {name: one.seen for name, one in noticed.items() if one.seen} == {}
+        assert len(context.pages) == 1 and page.url == f"{server.base_url}/"
         own_requests = [url for url in requests if not url.startswith((server.base_url, "data:", "blob:"))]
         assert own_requests == []
 

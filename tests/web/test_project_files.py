@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from svc.builtin.passages import passages_of
 from tests.support.browser import LOOKS, WITH_BROWSER, Theme, findings, new_visitor, signed_in
 from tests.support.browser_chat import answered, refuse_once, say
 from tests.support.cited import FIND, RIGHT, TIMETABLE, WRONG, are_read, project_with
-from tests.support.firefox import FIREFOX, firefox
+from tests.support.firefox import FIREFOX, Firefox
 from tests.support.pdfs import needs_pypdf, with_texts
 from tests.support.server import RunningServer
 
@@ -278,7 +277,7 @@ async def test_passage_of_a_file_that_changed_shows_as_it_was_cited(
 
 @pytest.mark.needs(FIREFOX)
 @pytest.mark.slow
-async def test_firefox_opens_a_cited_passage_in_its_file(server: RunningServer, tmp_path: Path) -> None:
+async def test_firefox_opens_a_cited_passage_in_its_file(server: RunningServer, fox: Firefox) -> None:
     visitor = await asyncio.to_thread(new_visitor, server, model="builtin/script")
     project, _ = await project_with(server, visitor, ("trains.md", TIMETABLE.encode()))
     async with server.client(headers=visitor.headers) as client:
@@ -286,16 +285,9 @@ async def test_firefox_opens_a_cited_passage_in_its_file(server: RunningServer, 
         asked = {"model": "builtin/script", "messages": [{"role": "user", "content": CITING}]}
         done = await client.post("/v1/chat/completions", json=asked, headers={"x-service-conversation": chat})
         assert done.status_code == 200, done.text
-    async with firefox(tmp_path) as page:
-        await page.resize(500, 900)
-        await page.open(server.base_url)
-        for one in visitor.storage["origins"][0]["localStorage"]:
-            await page.run("(name, value) => { localStorage[name] = value; }", one["name"], one["value"])
-        await page.open(f"{server.base_url}/#/projects/{project}")
-        await page.reload()
-        await page.sees("Ready")
-        await page.open(f"{server.base_url}/#/chat/{chat}")
-        await page.sees("not in the file")
-        await page.click("button", "[26] trains.md")
-        await page.until("text => document.querySelector('dialog mark')?.textContent.includes(text) === true", RIGHT)
-        assert page.errors == []
+    await fox.show(server, visitor, 500, f"/#/projects/{project}")
+    await fox.sees("Ready")
+    await fox.open(f"{server.base_url}/#/chat/{chat}")
+    await fox.sees("not in the file")
+    await fox.click("button", "[26] trains.md")
+    await fox.until("text => document.querySelector('dialog mark')?.textContent.includes(text) === true", RIGHT)

@@ -2,7 +2,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api } from "./api.js";
-import { Failed, Loading } from "./components.js";
+import { openPreview } from "./code.js";
+import { Button, Failed, Loading, toast } from "./components.js";
 import { saveFile } from "./files.js";
 import { bytes } from "./format.js";
 import { html } from "./html.js";
@@ -10,13 +11,21 @@ import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
 import { Picture } from "./picture.js";
 import { link } from "./router.js";
+import { preview } from "./state.js";
 import { texts } from "./texts/en/artifacts.js";
 
 const t = texts.artifacts;
 const SHOWN_BYTES = 300_000;
+const PREVIEW_BYTES = 5_000_000; // a page with its pictures inside
+/** The kinds of previews, by the media type or the name. */
+const PREVIEWS = [
+  { kind: "html", types: /^(?:text\/html|application\/xhtml\+xml)\b/i, names: /\.x?html?$/i },
+  { kind: "svg", types: /^image\/svg\+xml\b/i, names: /\.svg$/i },
+  { kind: "mermaid", types: /^text\/vnd\.mermaid\b/i, names: /\.(?:mmd|mermaid)$/i },
+];
 
 /**
- * Return how an artifact is shown: `picture`, `sound`, `text` or `file`. SVG is a file, because it could
+ * Return how an artifact is shown: `picture`, `sound`, `text` or `file`. SVG is a text, because it could
  * contain a script.
  */
 export function kindOf({ content_type: type, name }) {
@@ -36,6 +45,33 @@ export const iconOf = (artifact) =>
 /** Download the content under the artifact's name. */
 export async function saveArtifact({ id, name }, options) {
   saveFile(await api.artifacts.content(id, options), name);
+}
+
+/** Return the kind of preview of an artifact, or undefined. */
+function previewOf({ content_type: type, name, size }) {
+  if (!size || size > PREVIEW_BYTES) return undefined;
+  const found = PREVIEWS.find((one) => one.types.test(type)) ?? PREVIEWS.find((one) => one.names.test(name));
+  return found?.kind;
+}
+
+/** A button that shows HTML, SVG or Mermaid beside the page. The panel closes with it. */
+export function PreviewButton({ of, ...rest }) {
+  const kind = previewOf(of);
+  useEffect(
+    () => () => {
+      if (preview.peek()?.stored?.id === of.id) preview.value = null;
+    },
+    [of.id, of.updated_at],
+  );
+  if (!kind) return null;
+  const open = async () => {
+    try {
+      await openPreview(kind, await (await api.artifacts.content(of.id)).text(), of);
+    } catch (error) {
+      toast(error.message, { kind: "bad" });
+    }
+  };
+  return html`<${Button} onClick=${open} ...${rest}>${texts.common.preview}<//>`;
 }
 
 /** Load the content of an artifact. `updated_at` reloads a replaced one. */
@@ -105,6 +141,7 @@ export function ArtifactCard({ of }) {
       <${Icon} name=${iconOf(of)} size=${18} />
       <a href=${link("artifacts", of.id)}>${of.name}</a>
       <span class="quiet small">${bytes(of.size)}</span>
+      <${PreviewButton} of=${of} small kind="quiet" />
     </p>
     ${kindOf(of) !== "file" && html`<${ArtifactContent} of=${of} />`}
   </section>`;

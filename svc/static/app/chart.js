@@ -1,5 +1,6 @@
 // Spend per day as stacked bars, usable by mouse, touch and arrow keys, and as a table.
 import { useSignal } from "@preact/signals";
+import { stepOf } from "./arrows.js";
 import { cost, date } from "./format.js";
 import { html } from "./html.js";
 import { texts } from "./texts/en/wallet.js";
@@ -24,18 +25,17 @@ export function SpendChart({ rows, days, labelOf, until = today(), label = t.cha
     scale = (HEIGHT - FOOT - 10) / top;
   const at = Math.min(chosen.value ?? days - 1, days - 1);
   const move = (event) => {
-    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: days - 1 }[event.key];
+    const step = stepOf(event),
+      to = step ? at + step : { Home: 0, End: days - 1 }[event.key];
     if (to === undefined) return;
     event.preventDefault();
     chosen.value = Math.max(0, Math.min(days - 1, to));
   };
   const name = (series) => (series === null ? t.others : labelOf(series));
   const follow = (event) => {
-    const box = event.currentTarget.getBoundingClientRect();
-    chosen.value = Math.max(
-      0,
-      Math.min(days - 1, Math.floor(((event.clientX - box.left) / box.width) * days)),
-    );
+    const box = event.currentTarget.getBoundingClientRect(),
+      from = document.dir === "rtl" ? box.right - event.clientX : event.clientX - box.left;
+    chosen.value = Math.max(0, Math.min(days - 1, Math.floor((from / box.width) * days)));
   };
   return html`<div class="chart">
     <svg

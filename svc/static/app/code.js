@@ -122,9 +122,10 @@ function CodePiece({ text, name, alone }) {
 
 const Coloured = memo(CodePiece);
 
-const openPreview = async (kind, text) => {
+/** Show a text in the panel of previews. `stored`: the artifact that has it. */
+export const openPreview = async (kind, text, stored) => {
   try {
-    (await import("./preview-panel.js")).open(kind, text);
+    await (await import("./preview-panel.js")).open(kind, text, stored);
   } catch {
     toast(texts.common.viewFailed, { kind: "bad" });
   }

@@ -273,7 +273,8 @@ export function Dialog({ title, onClose, footer, wide, children, class: extra, d
     if (dismissable) onClose();
   };
   const outside = (event) => {
-    if (event.target === dialog.current && dismissable) onClose();
+    const isFirst = event.detail < 2; // the second click of the one that opened it is none
+    if (event.target === dialog.current && dismissable && isFirst) onClose();
   };
   return html`<dialog
     ref=${dialog}

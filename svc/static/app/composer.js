@@ -30,6 +30,7 @@ const loadEstimate = async () => {
 
 const field = () => /** @type {HTMLTextAreaElement} */ (document.getElementById("composer"));
 export const focusComposer = () => field()?.focus();
+
 export const sendDraft = () => field()?.form.requestSubmit();
 
 /**
@@ -122,9 +123,10 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
     toast(t.longPaste, {
       action: {
         label: t.asFile,
-        onSelect() {
-          write(text.peek().replace(pasted, ""));
-          add([new File([pasted], t.pasted, { type: "text/plain" })]);
+        async onSelect() {
+          const before = attached.peek().length;
+          await add([new File([pasted], t.pasted, { type: "text/plain" })]);
+          if (attached.peek().length > before) write(text.peek().replace(pasted, "")); // else it is refused
         },
       },
     });
@@ -155,7 +157,6 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
       id="composer"
       ref=${area}
       rows="1"
-      dir="auto"
       placeholder=${dragging.value ? t.drop : t.placeholder}
       maxlength=${limits.message.content.maxlength}
       aria-describedby="estimate"
@@ -237,10 +238,10 @@ function useWindowFiles({ dragging, area, onFiles, onLongText }) {
         now.current.onFiles(files);
         return;
       }
-      if (!isTyping(event) && pasted) {
+      if (pasted && (!isTyping(event) || (event.target === area.current && pasted.length >= LONG_PASTE))) {
         event.preventDefault();
         area.current.focus();
-        document.execCommand("insertText", false, pasted);
+        void import("./insert-text.js").then(({ insertText }) => insertText(area.current, pasted));
       } else if (event.target !== area.current) return;
       if (pasted.length >= LONG_PASTE) now.current.onLongText(pasted);
     };

@@ -2,7 +2,7 @@
 import { effect, signal } from "@preact/signals";
 import { api } from "./api.js";
 import { toast } from "./components.js";
-import { keepDraft } from "./drafts.js";
+import { keepDraft, keepQueue } from "./drafts.js";
 import { limits } from "./limits.js";
 import { go, link, route } from "./router.js";
 import { pagedList, remembered } from "./state.js";
@@ -98,6 +98,7 @@ async function deleteNow(id) {
     }
   }
   keepDraft(id, "");
+  keepQueue(id, []);
   list.drop(id);
 }
 

@@ -284,7 +284,7 @@ function Entry({ item, onChoose }) {
       }}
     >
       ${item.answering && html`<span class="answering" role="img" aria-label=${t.answering}></span>`}
-      <span dir="auto">${inTitle ? marked(inTitle) : title}</span>
+      ${inTitle ? marked(inTitle) : title}
       ${item.archived && !isArchive.value && html` <span class="badge">${t.isArchived}</span>`}
       ${inMessage && html`<span class="snippet">${marked(inMessage)}</span>`}
     </a>

@@ -218,15 +218,12 @@ function table({ header, rows, align, widths, ...token }) {
     >${inline(one.tokens)}<//>`;
   return html`<div
     class="md-table ${continued(token)}"
+    dir=${directionOf(header.map(({ text }) => text).join(" "))}
     tabindex="0"
     role="group"
     aria-label=${header.map(({ text }) => text).join(", ")}
   >
-    <table
-      class=${widths && "in-widths"}
-      dir=${directionOf(header.map(({ text }) => text).join(" "))}
-      style=${widths && inWidths(widths)}
-    >
+    <table class=${widths && "in-widths"} style=${widths && inWidths(widths)}>
       ${
         widths &&
         html`<colgroup>

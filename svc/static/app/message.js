@@ -202,7 +202,6 @@ function Editor({ text, content, onSend, onCancel }) {
     <textarea
       ref=${area}
       class="input"
-      dir="auto"
       aria-label=${t.editing}
       rows=${Math.min(12, text.split("\n").length + 1)}
       value=${value.value}

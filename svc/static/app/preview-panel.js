@@ -2,7 +2,7 @@
 // origin and without network (static/preview.html). On a phone the panel covers the page.
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { api } from "./api.js";
+import { api, session } from "./api.js";
 import { CopyButton, IconButton, Loading, Notice, toast } from "./components.js";
 import { saveFile } from "./files.js";
 import { html } from "./html.js";
@@ -33,8 +33,8 @@ async function loadLibrary() {
   }
 }
 
-/** Show a text in the panel. Its stylesheet is loaded before. */
-export async function open(kind, text) {
+/** Show a text in the panel. Its stylesheet is loaded before. `stored`: the artifact that has it. */
+export async function open(kind, text, stored) {
   const href = import.meta.resolve("./preview.css");
   if (!document.querySelector(`link[href="${href}"]`)) {
     const sheet = Object.assign(document.createElement("link"), { rel: "stylesheet", href });
@@ -44,30 +44,34 @@ export async function open(kind, text) {
     document.head.append(sheet);
     await loaded;
   }
-  preview.value = { kind, text, Panel };
+  preview.value = { kind, text, stored, Panel };
 }
 
 const isDark = () =>
   getComputedStyle(document.documentElement).colorScheme === "dark" ||
   (document.documentElement.dataset.theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
 
-function Panel({ kind, text }) {
+/** Whether the panel covers the page: on a phone, and above a dialog, which makes the page inert. */
+const covers = () => narrow.matches || document.querySelector("dialog[open]:not(.preview)") !== null;
+
+function Panel({ kind, text, stored }) {
   const box = useRef(null),
-    isNarrow = useSignal(narrow.matches),
+    isModal = useSignal(covers()),
     back = useRef(/** @type {HTMLElement} */ (document.activeElement));
-  const [name, type] = TYPES[kind];
+  const [usual, type] = TYPES[kind],
+    name = stored?.name ?? usual;
   const close = () => {
     preview.value = null;
   };
   useLayoutEffect(() => {
     const panel = box.current;
-    if (isNarrow.value) panel.showModal();
+    if (isModal.value) panel.showModal();
     panel.querySelector("h2").focus();
     return () => panel.close?.(); // nothing outside of an open dialog gets the focus
-  }, [isNarrow.value]);
+  }, [isModal.value]);
   useEffect(() => {
     const onChange = () => {
-      isNarrow.value = narrow.matches;
+      isModal.value = covers();
     };
     narrow.addEventListener("change", onChange);
     return () => {
@@ -95,7 +99,7 @@ function Panel({ kind, text }) {
         label=${texts.common.download}
         onClick=${() => saveFile(new Blob([text], { type }), name)}
       />
-      <${IconButton} icon="artifacts" label=${t.save} onClick=${save} />
+      ${!stored && session.value && html`<${IconButton} icon="artifacts" label=${t.save} onClick=${save} />`}
       ${
         document.fullscreenEnabled &&
         html`<${IconButton}
@@ -115,13 +119,13 @@ function Panel({ kind, text }) {
     event.stopPropagation();
     close();
   };
-  return isNarrow.value
+  return isModal.value
     ? html`<dialog class="preview" aria-label=${t.title} ref=${box} onCancel=${close}>${content}</dialog>`
     : html`<aside class="preview" aria-label=${t.title} ref=${box} onKeyDown=${onKey}>${content}</aside>`;
 }
 
 /** The content, which the frame gets once, when it is ready. A frame that begins again has left the page. */
-function Frame({ kind, text }) {
+export function Frame({ kind, text }) {
   const frame = useRef(null),
     state = useSignal(/** @type {any} */ ("loading")), // "loading", "sent", "shown", "left" or an Error
     sent = useRef(false);

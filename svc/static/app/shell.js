@@ -67,6 +67,7 @@ export default function Shell({ view, children }) {
   }, [wallet.data.value]);
   useEffect(() => {
     drawer.value = false;
+    preview.value = null;
     // Move focus to the heading of the new view for screen readers. The first view keeps the browser's
     // focus.
     if (!first.current && !isTyping({ target: document.activeElement }))
@@ -106,7 +107,7 @@ export default function Shell({ view, children }) {
         ${warnings.value.map((one) => html`<${Warning} key=${one.text} of=${one} />`)}
         ${children}
       </main>
-      ${view === "chat" && preview.value && html`<${preview.value.Panel} ...${preview.value} />`}
+      ${preview.value && html`<${preview.value.Panel} ...${preview.value} />`}
     </div>
     ${
       keyList.value &&

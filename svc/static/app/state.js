@@ -143,7 +143,7 @@ function remember(storage, key, text) {
   }
 }
 
-/** The open preview of preview-panel.js: `{Panel, kind, text}`, or null. */
+/** The open preview of preview-panel.js: `{Panel, kind, text, stored}`, or null. */
 export const preview = signal(null);
 
 /** `light`, `dark` or `system`. */

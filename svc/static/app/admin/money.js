@@ -63,7 +63,8 @@ function Booking({ kind, of, onChange, onClose }) {
       [busy.value, error.value] = [false, problem];
     }
   };
-  const told = error.value?.param;
+  const told = error.value?.param,
+    isShort = error.value?.code === "insufficient_funds";
   return html`<${Dialog} title=${t.titles[kind](of.email)} onClose=${onClose}>
     <form class="stack" onSubmit=${book}>
       <${Field}
@@ -90,7 +91,7 @@ function Booking({ kind, of, onChange, onClose }) {
         error.value &&
         !["amount_micros", "note"].includes(told) &&
         html`<${Notice} kind="bad" icon="warning">
-          ${error.value.code === "insufficient_funds" ? t.notEnough(balance(of.balance_micros)) : error.value.message}
+          ${isShort ? t.notEnough(balance(of.balance_micros)) : error.value.message}
         <//>`
       }
       <div class="actions dialog-foot">

@@ -94,7 +94,8 @@ const Servers = ({ of }) => html`<ul class="list">
       ${
         state !== null &&
         waiting.length > 0 &&
-        html`<p class="small">${t.waiting(waiting)}</p><p class="small">${t.accept} <code>svc tools accept ${name}</code></p>`
+        html`<p class="small">${t.waiting(waiting)}</p>
+          <p class="small">${t.accept} <code>svc tools accept ${name}</code></p>`
       }
     </li>`,
   )}

@@ -55,7 +55,6 @@ export function PromptEditor({ of, groups, save, onClose }) {
         required
         rows="8"
         maxlength=${limits.prompt.text.maxlength}
-        dir="auto"
         defaultValue=${of.text}
         hint=${names.value.length ? t.asksFor(names.value) : t.textHint}
         error=${told("text")}

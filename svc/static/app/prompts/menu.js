@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Button, Dialog, Failed, Field, Loading, placeBeside } from "../components.js";
 import { html } from "../html.js";
 import { Icon } from "../icons.js";
+import { insertText } from "../insert-text.js";
 import { link } from "../router.js";
 import { texts } from "../texts/en/prompts.js";
 import { filled, offered, variablesOf } from "./prompts.js";
@@ -31,7 +32,7 @@ export default function PromptMenu({ area, at, close }) {
       const isThere = area.value.slice(start, end) === text; // a slash that is inserted opens the list again
       area.focus();
       area.setSelectionRange(isThere ? end : start, end);
-      if (!isThere) document.execCommand("insertText", false, text); // can be undone
+      if (!isThere) insertText(area, text);
     };
     const isModal = filling.peek() !== null; // then nothing outside of the dialog gets the focus
     if (!isModal) act();
@@ -161,7 +162,6 @@ function Variables({ of, onDone, onCancel }) {
           label=${name}
           name=${name}
           rows="1"
-          dir="auto"
           autofocus=${at === 0}
           onKeyDown=${(event) => {
             if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;

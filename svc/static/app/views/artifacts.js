@@ -2,7 +2,7 @@
 import { signal, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { api } from "../api.js";
-import { ArtifactContent, iconOf, saveArtifact } from "../artifact.js";
+import { ArtifactContent, PreviewButton, iconOf, saveArtifact } from "../artifact.js";
 import {
   Button,
   confirm,
@@ -166,6 +166,7 @@ function One({ id }) {
     <div class="section-head">
       <h1 tabindex="-1">${now.name}</h1>
       <div class="actions">
+        <${PreviewButton} of=${now} />
         <${Button} icon="download" onClick=${() => saveArtifact(now).catch(failed)}>
           ${texts.common.download}
         <//>

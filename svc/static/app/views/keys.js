@@ -1,6 +1,7 @@
 // API keys: create with a name and a limit, show once with examples, list with spend, edit, delete.
 import { signal, useSignal } from "@preact/signals";
 import { api } from "../api.js";
+import { stepOf } from "../arrows.js";
 import {
   Button,
   confirm,
@@ -168,8 +169,18 @@ function Examples({ id, token }) {
       context: offered.find((one) => one.id === chat_model)?.context_length,
       certificate: certificate_file,
     });
-    return html`<div class="tabs" role="tablist" aria-label=${t.examples}>
-        ${Object.keys(examples).map(
+    const programs = Object.keys(examples),
+      at = programs.indexOf(chosen.value);
+    const onKey = (event) => {
+      const step = stepOf(event),
+        to = step ? at + step : { Home: 0, End: -1 }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      chosen.value = programs.at(to % programs.length);
+      document.getElementById(`${id}-${chosen.value}`).focus();
+    };
+    return html`<div class="tabs" role="tablist" aria-label=${t.examples} onKeyDown=${onKey}>
+        ${programs.map(
           (name) => html`<button
             type="button"
             role="tab"
@@ -177,6 +188,7 @@ function Examples({ id, token }) {
             id="${id}-${name}"
             aria-controls="${id}-example"
             aria-selected=${String(name === chosen.value)}
+            tabindex=${name === chosen.value ? 0 : -1}
             onClick=${() => {
               chosen.value = name;
             }}

@@ -2,6 +2,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useId, useMemo } from "preact/hooks";
 import { api } from "../api.js";
+import { stepOf } from "../arrows.js";
 import { kindOf, saveArtifact, ArtifactCard } from "../artifact.js";
 import {
   Button,
@@ -265,11 +266,7 @@ function Viewer({ items, at, onAgain }) {
   const move = (by) => {
     at.value = Math.max(0, Math.min(items.length - 1, at.value + by));
   };
-  const onKey = ({ key }) => {
-    const next = document.dir === "rtl" ? "ArrowLeft" : "ArrowRight";
-    if (key === next) move(1);
-    else if (["ArrowLeft", "ArrowRight"].includes(key)) move(-1);
-  };
+  const onKey = (event) => move(stepOf(event));
   return html`<${Dialog}
     title=${prompt ?? one.name}
     wide

@@ -76,7 +76,12 @@ export default function Settings() {
     }
     ${
       leaving.value &&
-      html`<${Lazy} quiet name="delete-account" from=${() => import("../delete-account.js")} opened=${leaving} />`
+      html`<${Lazy}
+        quiet
+        name="delete-account"
+        from=${() => import("../delete-account.js")}
+        opened=${leaving}
+      />`
     }
   <//>`;
 }
@@ -209,7 +214,6 @@ function Instructions({ text, onSave }) {
       label=${t.instructions}
       hint=${t.instructionsHint}
       rows="4"
-      dir="auto"
       maxlength=${limits.settings.instructions.maxlength}
       value=${value.value}
       onInput=${(event) => {

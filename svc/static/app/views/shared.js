@@ -12,7 +12,7 @@ import { Sources } from "../links.js";
 import { Markdown } from "../markdown.js";
 import { FarMessage, remsOf } from "../message.js";
 import { go, link } from "../router.js";
-import { resource } from "../state.js";
+import { preview, resource } from "../state.js";
 import { TextBlocks } from "../text-blocks.js";
 import { texts } from "../texts/en/share.js";
 import { whenVisible } from "../viewport.js";
@@ -46,7 +46,8 @@ export default function Shared({ path: [token] }) {
         </div>`
         : html`<${Resource} of=${shared}>${(data) => html`<${Copy} of=${data} token=${token} />`}<//>`
     }
-  </main>`;
+  </main>
+  ${preview.value && html`<${preview.value.Panel} ...${preview.value} />`}`;
 }
 
 /** Continue as the signed-in account: a new conversation with the texts of the copy. */

@@ -249,7 +249,8 @@ export const adminTexts = {
       backup_old: (days) => `لا توجد نسخة خلال آخر ${number(days)} أيام. نفّذ «svc backup FOLDER» كل ليلة.`,
       backup_made: (days) => `عدد الأيام منذ آخر نسخة: ${number(days)}.`,
       clock_set_back:
-        "أُعيدت الساعة إلى الوراء: كُتبت قاعدة البيانات في وقت لاحق للوقت الحالي. اضبط الساعة عبر NTP، فالجلسات والشهادات والمدفوعات تعتمد عليها.",
+        "أُعيدت الساعة إلى الوراء: كُتبت قاعدة البيانات في وقت لاحق للوقت الحالي. اضبط الساعة عبر NTP، " +
+        "فالجلسات والشهادات والمدفوعات تعتمد عليها.",
       speech_missing: "يحتاج builtin/voice إلى eSpeak NG. ثبّت espeak-ng أو الإضافة «voice».",
       transcription_missing: "النموذج builtin/whisper-tiny غير متاح. تثبّته الإضافة «hearing».",
       mail_missing: "لا يوجد خادم بريد. يعرض الأمر «svc user reset-link» الروابط.",

@@ -225,10 +225,12 @@ export const adminTexts = {
         `Andere Benutzer des Rechners können den Schlüssel lesen. Führe aus: chmod o= ${path}`,
       disk_free: (gib) => `${number(gib)} GiB sind für den Datenordner frei.`,
       backup_old: (days) =>
-        `In den letzten ${count(days, "Tag", "Tagen")} wurde keine erstellt. Führe jede Nacht „svc backup ORDNER“ aus.`,
+        `In den letzten ${count(days, "Tag", "Tagen")} wurde keine erstellt. Führe jede Nacht „svc ` +
+        "backup ORDNER“ aus.",
       backup_made: (days) => `Die letzte wurde vor ${count(days, "Tag", "Tagen")} erstellt.`,
       clock_set_back:
-        "Sie wurde zurückgestellt: Die Datenbank wurde in ihrer Zukunft geschrieben. Stelle die Uhr per NTP. Sitzungen, Zertifikate und Zahlungen sind darauf angewiesen.",
+        "Sie wurde zurückgestellt: Die Datenbank wurde in ihrer Zukunft geschrieben. Stelle die Uhr per " +
+        "NTP. Sitzungen, Zertifikate und Zahlungen sind darauf angewiesen.",
       speech_missing: "builtin/voice braucht eSpeak NG. Installiere espeak-ng oder das Extra „voice“.",
       transcription_missing: "builtin/whisper-tiny wird nicht angeboten. Das Extra „hearing“ installiert es.",
       mail_missing: "Es gibt keinen Mailserver. Der Befehl „svc user reset-link“ gibt Links aus.",

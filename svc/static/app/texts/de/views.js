@@ -46,7 +46,9 @@ export const memoryTexts = {
 };
 
 export const temporaryTexts = {
-  hint: "Nichts wird gespeichert, und Erinnerungen werden nicht verwendet. Beim Neuladen geht dieser Chat verloren.",
+  hint:
+    "Nichts wird gespeichert, und Erinnerungen werden nicht verwendet. Beim Neuladen geht dieser Chat " +
+    "verloren.",
   files: "Ein temporärer Chat nimmt nur Textdateien an, weil er nichts speichert.",
 };
 

@@ -215,7 +215,8 @@ export const adminTexts = {
         `There is none of the last ${count(days, "day", "days")}. Run “svc backup FOLDER” every night.`,
       backup_made: (days) => `The last one was made ${count(days, "day", "days")} ago.`,
       clock_set_back:
-        "It was set back: the database was written in its future. Set the clock by NTP: sessions, certificates and payments rely on it.",
+        "It was set back: the database was written in its future. Set the clock by NTP: sessions, " +
+        "certificates and payments rely on it.",
       speech_missing: "builtin/voice needs eSpeak NG. Install espeak-ng, or the extra “voice”.",
       transcription_missing: "builtin/whisper-tiny is not offered. The extra “hearing” installs it.",
       mail_missing: "There is no mail server. The command “svc user reset-link” prints links.",

@@ -218,10 +218,12 @@ export const adminTexts = {
       key_readable: (path) => `Otros usuarios del equipo pueden leer la clave. Ejecuta: chmod o= ${path}`,
       disk_free: (gib) => `Hay ${number(gib)} GiB libres para la carpeta de datos.`,
       backup_old: (days) =>
-        `No hay ninguna de los últimos ${count(days, "día", "días")}. Ejecuta “svc backup CARPETA” cada noche.`,
+        `No hay ninguna de los últimos ${count(days, "día", "días")}. Ejecuta “svc backup CARPETA” cada ` +
+        "noche.",
       backup_made: (days) => `La última se hizo hace ${count(days, "día", "días")}.`,
       clock_set_back:
-        "Se ha atrasado: la base de datos se escribió en su futuro. Ajusta el reloj por NTP: las sesiones, los certificados y los pagos dependen de él.",
+        "Se ha atrasado: la base de datos se escribió en su futuro. Ajusta el reloj por NTP: las " +
+        "sesiones, los certificados y los pagos dependen de él.",
       speech_missing: "builtin/voice necesita eSpeak NG. Instala espeak-ng o el extra “voice”.",
       transcription_missing: "builtin/whisper-tiny no se ofrece. El extra “hearing” lo instala.",
       mail_missing: "No hay servidor de correo. El comando “svc user reset-link” muestra enlaces.",

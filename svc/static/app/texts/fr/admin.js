@@ -222,7 +222,8 @@ export const adminTexts = {
         `Aucune au cours des ${number(days)} derniers jours. Exécutez « svc backup DOSSIER » chaque nuit.`,
       backup_made: (days) => `La dernière a été faite il y a ${count(days, "jour", "jours")}.`,
       clock_set_back:
-        "Elle a été reculée : la base de données a été écrite dans son futur. Réglez l’horloge par NTP : les sessions, les certificats et les paiements en dépendent.",
+        "Elle a été reculée : la base de données a été écrite dans son futur. Réglez l’horloge par NTP : " +
+        "les sessions, les certificats et les paiements en dépendent.",
       speech_missing: "builtin/voice a besoin d’eSpeak NG. Installez espeak-ng ou l’extra « voice ».",
       transcription_missing: "builtin/whisper-tiny n’est pas proposé. L’extra « hearing » l’installe.",
       mail_missing:

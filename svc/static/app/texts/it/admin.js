@@ -222,7 +222,8 @@ export const adminTexts = {
         `Nessuno negli ultimi ${count(days, "giorno", "giorni")}. Esegui “svc backup CARTELLA” ogni notte.`,
       backup_made: (days) => `L’ultimo risale a ${count(days, "giorno", "giorni")} fa.`,
       clock_set_back:
-        "È stato spostato indietro: il database è stato scritto nel suo futuro. Regola l’orologio con NTP: sessioni, certificati e pagamenti ne dipendono.",
+        "È stato spostato indietro: il database è stato scritto nel suo futuro. Regola l’orologio con " +
+        "NTP: sessioni, certificati e pagamenti ne dipendono.",
       speech_missing: "builtin/voice richiede eSpeak NG. Installa espeak-ng o l’extra “voice”.",
       transcription_missing: "builtin/whisper-tiny non è disponibile. L’extra “hearing” lo installa.",
       mail_missing: "Non c’è un server di posta. Il comando “svc user reset-link” mostra i link.",

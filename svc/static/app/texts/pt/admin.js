@@ -217,10 +217,12 @@ export const adminTexts = {
       key_readable: (path) => `Outros usuários da máquina podem ler a chave. Execute: chmod o= ${path}`,
       disk_free: (gib) => `Há ${number(gib)} GiB livres para a pasta de dados.`,
       backup_old: (days) =>
-        `Não há nenhum dos últimos ${count(days, "dia", "dias")}. Execute “svc backup PASTA” todas as noites.`,
+        `Não há nenhum dos últimos ${count(days, "dia", "dias")}. Execute “svc backup PASTA” todas as ` +
+        "noites.",
       backup_made: (days) => `O último foi feito há ${count(days, "dia", "dias")}.`,
       clock_set_back:
-        "Ele foi atrasado: o banco de dados foi gravado no futuro dele. Ajuste o relógio por NTP: sessões, certificados e pagamentos dependem dele.",
+        "Ele foi atrasado: o banco de dados foi gravado no futuro dele. Ajuste o relógio por NTP: " +
+        "sessões, certificados e pagamentos dependem dele.",
       speech_missing: "builtin/voice precisa do eSpeak NG. Instale espeak-ng ou o extra “voice”.",
       transcription_missing: "builtin/whisper-tiny não é oferecido. O extra “hearing” o instala.",
       mail_missing: "Não há servidor de e-mail. O comando “svc user reset-link” mostra links.",
