@@ -8,6 +8,7 @@ import { hasParts } from "./content.js";
 import { DictateButton, finishDictation } from "./dictate-button.js";
 import { TEMPORARY, draftOf, keepDraft, keepFiles, keepText } from "./drafts.js";
 import { html } from "./html.js";
+import { insertText } from "./insert-text.js";
 import { Lazy } from "./lazy.js";
 import { limits } from "./limits.js";
 import { ToolsButton } from "./tools-button.js";
@@ -241,7 +242,7 @@ function useWindowFiles({ dragging, area, onFiles, onLongText }) {
       if (pasted && (!isTyping(event) || (event.target === area.current && pasted.length >= LONG_PASTE))) {
         event.preventDefault();
         area.current.focus();
-        void import("./insert-text.js").then(({ insertText }) => insertText(area.current, pasted));
+        insertText(area.current, pasted);
       } else if (event.target !== area.current) return;
       if (pasted.length >= LONG_PASTE) now.current.onLongText(pasted);
     };

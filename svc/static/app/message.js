@@ -12,7 +12,7 @@ import { Lazy } from "./lazy.js";
 import { Sources, withUnverified } from "./links.js";
 import { Markdown } from "./markdown.js";
 import { Facts, More, Versions } from "./message-foot.js";
-import { whenVisible } from "./viewport.js";
+import { useNear } from "./viewport.js";
 import { Picture } from "./picture.js";
 import { ReadAloud } from "./read-aloud.js";
 import { TextBlocks, linesOf } from "./text-blocks.js";
@@ -38,21 +38,11 @@ const Roles = { user: Question, assistant: Answer, system: Instructions };
 /**
  * `actions`: {edit, cancel, send, retry, goOn, show, approve}, and where versions are kept {again, others,
  * compare, fork}. The object must not change.
- * `visible`: whether the message is near the screen; other messages are plain text until then.
+ * `isNear`: whether the message is near the screen; other messages are plain text until then.
  */
-export const Message = memo(({ message, visible: initiallyVisible, ...rest }) => {
-  const visible = useSignal(initiallyVisible),
-    box = useRef(null);
-  useEffect(
-    () =>
-      visible.peek()
-        ? undefined
-        : whenVisible(box.current, () => {
-            visible.value = true;
-          }),
-    [],
-  );
-  if (visible.value) return html`<${Roles[message.role]} message=${message} ...${rest} />`;
+export const Message = memo(({ message, isNear, ...rest }) => {
+  const { near, box } = useNear(isNear);
+  if (near) return html`<${Roles[message.role]} message=${message} ...${rest} />`;
   return html`<${FarMessage} message=${message} box=${box} />`;
 });
 

@@ -1,11 +1,9 @@
 // The messages of a conversation, in sections of groups that are laid out only near the screen.
 import { Component, h } from "preact";
-import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
 import { html } from "./html.js";
 import { Lazy } from "./lazy.js";
 import { FarMessage, Message, remsOf } from "./message.js";
-import { whenVisible } from "./viewport.js";
+import { useNear } from "./viewport.js";
 
 const GROUP = 12;
 const SECTION = 5 * GROUP; // groups of a section far from the screen cost no time in a frame
@@ -86,19 +84,9 @@ const Section = ofMessages(
 
 const Group = ofMessages(
   ({ messages, isLast, editing, viewed, canEdit, canRetry, hasPictures, actions, thread }) => {
-    const visible = useSignal(isLast),
-      box = useRef(null);
-    useEffect(
-      () =>
-        visible.peek()
-          ? undefined
-          : whenVisible(box.current, () => {
-              visible.value = true;
-            }),
-      [],
-    );
+    const { near, box } = useNear(isLast);
     const style = heightOf(messages);
-    if (!visible.value)
+    if (!near)
       return html`<div class="message-group" style=${style} ref=${box}>
       ${messages.map((message) => html`<${FarMessage} key=${keyOf(message)} message=${message} />`)}
     </div>`;
@@ -119,7 +107,7 @@ const Group = ofMessages(
         actions=${actions}
         canEdit=${canEdit}
         editing=${message.id === editing}
-        visible=${isLast && at >= messages.length - AT_ONCE}
+        isNear=${isLast && at >= messages.length - AT_ONCE}
         isLast=${message === last}
         canRetry=${canRetry && message === last}
         hasPictures=${hasPictures && message === last}

@@ -1,5 +1,7 @@
 // Delay drawing until an element is near the screen, so that long conversations cost no more than their
 // visible part.
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import { schedule } from "./scheduler.js";
 
 const waiting = new Map(); // element -> callback
@@ -29,4 +31,20 @@ export function whenVisible(element, act) {
     waiting.delete(element);
     watcher.unobserve(element);
   };
+}
+
+/** Whether the element of `box` is or was near the screen. Draws the component again then. */
+export function useNear(isNear) {
+  const near = useSignal(isNear),
+    box = useRef(null);
+  useEffect(
+    () =>
+      near.peek()
+        ? undefined
+        : whenVisible(box.current, () => {
+            near.value = true;
+          }),
+    [],
+  );
+  return { near: near.value, box };
 }

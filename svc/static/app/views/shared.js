@@ -1,6 +1,6 @@
 // A shared conversation, as everyone reads it who has the link: a frozen copy without an account.
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { SourceList } from "../answer-tools.js";
 import { api, session } from "../api.js";
 import { Button, Failed, Resource, toast } from "../components.js";
@@ -15,7 +15,7 @@ import { go, link } from "../router.js";
 import { preview, resource } from "../state.js";
 import { TextBlocks } from "../text-blocks.js";
 import { texts } from "../texts/en/share.js";
-import { whenVisible } from "../viewport.js";
+import { useNear } from "../viewport.js";
 
 const t = texts.share;
 const AT_ONCE = 6; // messages at the start; others are plain text until they are near the screen
@@ -83,21 +83,11 @@ function Copy({ of: { title, created_at: at, messages }, token }) {
 }
 
 function Message({ message, place, token }) {
-  const visible = useSignal(place < AT_ONCE),
-    box = useRef(null);
-  useEffect(
-    () =>
-      visible.peek()
-        ? undefined
-        : whenVisible(box.current, () => {
-            visible.value = true;
-          }),
-    [],
-  );
+  const { near, box } = useNear(place < AT_ONCE);
   const style = { containIntrinsicBlockSize: `auto ${remsOf(message).toFixed(1)}rem` };
   return html`<div class="message-group" style=${style}>
     ${
-      !visible.value
+      !near
         ? html`<${FarMessage} message=${message} box=${box} />`
         : message.role === "user"
           ? html`<${Question} content=${message.content} />`

@@ -1,9 +1,6 @@
 // The Arabic texts of the administration, which only administrators load.
 import { limits } from "../../limits.js";
-import { count, number } from "../locale.js";
-
-/** Keep the order of a Latin text with its signs. */
-const apart = (text) => `\u2068${text}\u2069`;
+import { count, isolated, number } from "../locale.js";
 
 export const adminTexts = {
   parts: "أقسام الإدارة",
@@ -244,8 +241,8 @@ export const adminTexts = {
       certificate_to_replace: (days) =>
         `عدد الأيام حتى انتهاء الصلاحية: ${number(days)}. استبدل الملف وأرسل SIGHUP.`,
       key_readable: (path) =>
-        `يستطيع مستخدمون آخرون على الجهاز قراءة المفتاح. نفّذ: ${apart(`chmod o= ${path}`)}`,
-      disk_free: (gib) => `المساحة الحرة لمجلد البيانات: ${apart(`\u200e${number(gib)} GiB`)}.`,
+        `يستطيع مستخدمون آخرون على الجهاز قراءة المفتاح. نفّذ: ${isolated(`chmod o= ${path}`)}`,
+      disk_free: (gib) => `المساحة الحرة لمجلد البيانات: ${isolated(`\u200e${number(gib)} GiB`)}.`,
       backup_old: (days) => `لا توجد نسخة خلال آخر ${number(days)} أيام. نفّذ «svc backup FOLDER» كل ليلة.`,
       backup_made: (days) => `عدد الأيام منذ آخر نسخة: ${number(days)}.`,
       clock_set_back:
@@ -295,11 +292,11 @@ export const adminTexts = {
   },
   backup: {
     title: "النسخ الاحتياطي",
-    text: (folder) => `تُكتب النسخ الاحتياطية في ${apart(folder)} على الخادم. تحتوي على كل الأسرار.`,
+    text: (folder) => `تُكتب النسخ الاحتياطية في ${isolated(folder)} على الخادم. تحتوي على كل الأسرار.`,
     noFolder: "لإنشاء نسخ احتياطية هنا، يضبط المشغّل SVC_BACKUP_DIR على مجلد في الخادم.",
     start: "إنشاء نسخة الآن",
     running: "جارٍ نسخ قاعدة البيانات",
-    failed: (why) => `فشل آخر نسخ احتياطي: ${apart(why)}`,
+    failed: (why) => `فشل آخر نسخ احتياطي: ${isolated(why)}`,
   },
   models: {
     title: "النماذج على هذا الجهاز",
@@ -318,9 +315,9 @@ export const adminTexts = {
     hint: "مثلًا من Hugging Face: افتح ملفًا من ملفات النموذج وانسخ رابط تنزيله.",
     start: "تنزيل",
     stop: "إيقاف",
-    running: (name, done, size) => `${apart(name)}: ${done}${size ? ` من ${size}` : ""}`,
+    running: (name, done, size) => `${isolated(name)}: ${done}${size ? ` من ${size}` : ""}`,
     added: (name) => `تمت إضافة ${name}.`,
-    failed: (name, why) => `لم تتم إضافة ${apart(name)}: ${apart(why)}`,
+    failed: (name, why) => `لم تتم إضافة ${isolated(name)}: ${isolated(why)}`,
   },
   catalog: {
     file: "لتغيير النماذج والأسعار والمجموعات، عدّل ملف الكتالوج وأعد تحميله:",
