@@ -59,6 +59,10 @@ _STORAGE_FAULTS = {
 # The account whose request reads or writes: each queue serves the accounts round robin.
 acting_for: ContextVar[str] = ContextVar("acting_for", default="")
 
+# Work that an earlier process has left begins later: its first query on each reader takes 2 ms, to read the schema, and
+# the first requests would wait for it.
+AFTER_START_SECONDS = 1.0
+
 
 class Database:
     """One writer and a few readers of one file. Made by `open_database`."""

@@ -29,7 +29,7 @@ from svc.content import (
     support,
     word_runs,
 )
-from svc.db import Database
+from svc.db import AFTER_START_SECONDS, Database
 from svc.errors import ApiError
 from svc.inference.formats.item_memory import ItemMemory
 from svc.server.sse import Drain
@@ -126,6 +126,7 @@ async def _finish(db: Database, account_id: str) -> None:
 
 async def finish_deletions(db: Database) -> None:
     """Complete the deletions that an earlier process has left unfinished."""
+    await asyncio.sleep(AFTER_START_SECONDS)
     with contextlib.suppress(ApiError):  # the storage is full, or the server stops: the next start tries again
         for account_id in await db.read(accounts.accounts_being_deleted):
             await _finish(db, account_id)
@@ -145,6 +146,7 @@ async def end_answers(db: Database, drain: Drain, memory: ItemMemory) -> None:
 
 async def delete_old_hourly(db: Database, config: Config) -> None:
     """Delete what is too old, until cancelled."""
+    await asyncio.sleep(AFTER_START_SECONDS)
     while True:
         with contextlib.suppress(ApiError):  # the storage is full, or the server stops
             await delete_old(db, config)

@@ -21,7 +21,7 @@ import orjson
 from svc.builtin.processes import ProcessPool
 from svc.content import artifact_contents, project_files
 from svc.content.project_files import FilePassage, ProjectFile
-from svc.db import Database, acting_for
+from svc.db import AFTER_START_SECONDS, Database, acting_for
 from svc.errors import ApiError, UpstreamFault, describe
 from svc.log import Log
 
@@ -45,10 +45,14 @@ class FileReading:
 
     async def run(self) -> None:
         """Read files until cancelled."""
+        seconds: float | None = AFTER_START_SECONDS
         try:
             while True:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(seconds):
+                        await self._woken.wait()
                 self._woken.clear()
-                seconds: float | None = None
+                seconds = None
                 try:
                     while len(self._busy) < _AT_ONCE:
                         file = await self._db.read(project_files.next_reading, tuple(self._busy))
@@ -57,9 +61,6 @@ class FileReading:
                         self._start(file)
                 except ApiError:  # the storage does not answer
                     seconds = _AGAIN_SECONDS
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(seconds):
-                        await self._woken.wait()
         finally:
             for task in self._busy.values():
                 task.cancel()

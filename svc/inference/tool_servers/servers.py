@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from svc.config import Config
-from svc.db import Database
+from svc.db import AFTER_START_SECONDS, Database
 from svc.errors import ApiError, describe
 from svc.groups import Group
 from svc.inference.catalog import Catalog
@@ -154,13 +154,15 @@ class ToolServers:
             return Reading(None, "The list of tools could not be read.")
 
     async def _keep_reading(self) -> None:
+        seconds = AFTER_START_SECONDS
         while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._wake.wait()
             self._wake.clear()
+            seconds = _POLL_SECONDS
             with contextlib.suppress(ApiError):  # the storage is full, or the server stops
                 await self.read_due()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_POLL_SECONDS):
-                    await self._wake.wait()
 
     async def read_due(self) -> None:
         """Read the tools of each server whose time has come. Raises ApiError if they cannot be stored."""
