@@ -7,10 +7,9 @@ import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
-import openai
 import orjson
 import pytest
 
@@ -18,6 +17,7 @@ from svc.config import Config
 from tests.conftest import Clocks, bearer, serving
 from tests.support.cases import each
 from tests.support.clients import hearing_folder, needed
+from tests.support.late_imports import import_late
 from tests.support.loop_clock import hastened
 from tests.support.media_lab import Lab
 from tests.support.model_media import described
@@ -25,6 +25,9 @@ from tests.support.model_server import ModelServer
 from tests.support.money import rows, watch
 from tests.support.sounds import CONTAINERS, encoded, tone
 from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    import openai
 
 PATH = "/v1/audio/transcriptions"
 MINUTE = 6_000  # micros
@@ -71,7 +74,10 @@ def events(answer: httpx.Response) -> list[dict[str, Any]]:
     return [orjson.loads(block[6:]) for block in answer.text.split("\n\n")[:-1]]
 
 
-def openai_client(ears: Ears) -> openai.AsyncOpenAI:
+def openai_client(ears: Ears) -> "openai.AsyncOpenAI":
+    import_late("openai")
+    import openai
+
     key = ears.headers["authorization"].removeprefix("Bearer ")
     base_url = f"{ears.service.config.base_url}/v1"
     return openai.AsyncOpenAI(api_key=key, base_url=base_url, http_client=ears.service.client)
@@ -363,6 +369,8 @@ async def test_built_in_model_answers_in_every_format(ears: Ears) -> None:
     assert [segment["id"] for segment in detailed["segments"]] == [*range(len(detailed["segments"]))]
     vtt = await create(**asked, response_format="vtt")
     assert vtt.startswith("WEBVTT\n\n00:00:0") and sentence in " ".join(vtt.split())
+    import openai
+
     with pytest.raises(openai.BadRequestError, match="language must be one of") as refusal:
         await create(**asked, language="de")
     assert refused(refusal.value.response) == (400, "unsupported_value", "language")
