@@ -33,7 +33,7 @@ Committed = Callable[[int, float], None]
 
 READERS = 2
 # CPU time of one read. The largest pages take a tenth of it.
-_READ_SECONDS = 0.25
+READ_SECONDS = 0.25
 _HEAVY_READ_SECONDS = 1.0
 # SQLite checks the budget after so many of its instructions, 20 microseconds of a scan.
 _CHECKED_INSTRUCTIONS = 1_000
@@ -77,7 +77,7 @@ class Database:
         self._writer = Pool(connect_writer, transactions.run)
         self._checkpointer = Checkpointer(path, self._writer)
         transactions.wrote = self._checkpointer.committed
-        self._readers = Pool(partial(_connect_reader, path), partial(_run_reads, _READ_SECONDS), READERS)
+        self._readers = Pool(partial(_connect_reader, path), partial(_run_reads, READ_SECONDS), READERS)
         # One worker: searches are mostly Python code, and two at a time would slow down the event loop.
         self._heavy = Pool(partial(_connect_reader, path), partial(_run_reads, _HEAVY_READ_SECONDS))
 

@@ -13,7 +13,7 @@ from svc.cookies import cookie
 LANGUAGES = ("en", "de", "es", "fr", "pt", "it", "ja", "zh", "ar")
 RIGHT_TO_LEFT = ("ar",)
 COOKIE = "svc_language"  # the page writes it: the account's setting, or the choice before the sign-in
-_FOLDER = Path(__file__).parent / "translations"
+FOLDER = Path(__file__).parent / "translations"
 _RANGE = re.compile(r"[ \t]*([A-Za-z*]{1,8})(?:-[A-Za-z0-9-]*)?[ \t]*(?:;[ \t]*[qQ]=([01](?:\.[0-9]{0,3})?)[ \t]*)?")
 _MOST_RANGES = 50
 
@@ -41,7 +41,7 @@ def texts(language: str) -> dict[str, Any]:
     """Return the sections of `translations/<language>.toml`."""
     from tomllib import loads  # late: the start needs no texts
 
-    return loads((_FOLDER / f"{language}.toml").read_text())
+    return loads((FOLDER / f"{language}.toml").read_text())
 
 
 def message(language: str, code: str, english: str) -> str:

@@ -15,7 +15,7 @@ SCHEMA = Path(__file__).parent.parent / "schema.sql"
 # The schema version of release 1.0.0. Older versions were never released and are refused.
 FIRST_VERSION = 5
 # A script's name is the version after it, from FIRST_VERSION + 1. schema.sql is the newest schema.
-_MIGRATIONS = Path(__file__).parent / "migrations"
+MIGRATIONS = Path(__file__).parent / "migrations"
 _WITH_DELETED_FILES = 5  # up to this version, the contents of deleted files stayed in free pages
 BUSY_SECONDS = 5.0
 _LOG_BYTES = 64 * 1024 * 1024
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 def newest_schema() -> tuple[str, list[str]]:
     """Return schema.sql, and the scripts that migrate to it, one for each version after FIRST_VERSION."""
-    paths = sorted(_MIGRATIONS.glob("*.sql"), key=lambda path: int(path.stem))
+    paths = sorted(MIGRATIONS.glob("*.sql"), key=lambda path: int(path.stem))
     return SCHEMA.read_text(), [path.read_text() for path in paths]
 
 

@@ -16,9 +16,9 @@ from svc.ids import fields_as_json, made_at
 T = TypeVar("T")
 U = TypeVar("U")
 R = TypeVar("R")
-_SOME_SECONDS = 0.005
+SOME_SECONDS = 0.005
 _OVERWRITTEN_BYTES = 1_000_000
-_PAGE_CHARACTERS = 2_000_000
+PAGE_CHARACTERS = 2_000_000
 _MOST_NUMBER = 2**63 - 1
 
 
@@ -100,7 +100,7 @@ class Table(Generic[R]):
         items: list[R] = []
         characters = 0
         for row in conn.execute(f"SELECT {self.listed} {own}{further} ORDER BY {descending} LIMIT :most", values):
-            if len(items) == limit or characters > _PAGE_CHARACTERS:
+            if len(items) == limit or characters > PAGE_CHARACTERS:
                 return Page(items, has_more=True)
             items.append(self.make(row))
             characters += sum(len(value) for value in row if isinstance(value, str | bytes))
@@ -223,7 +223,7 @@ def refusals(project_id: str | None = None, **limits: Exception) -> Iterator[Non
 
 def delete_found(query: str, delete: Callable[..., object], tx: sqlite3.Connection, *values: float | str) -> bool:
     """Call `delete(tx, *row)` with the first row of `query` for `values`, for 5 ms; return whether more may be left."""
-    ends = time.monotonic() + _SOME_SECONDS
+    ends = time.monotonic() + SOME_SECONDS
     while row := tx.execute(query, values).fetchone():
         delete(tx, *row)
         if time.monotonic() > ends:
@@ -236,7 +236,7 @@ def run_some(statement: str, tx: sqlite3.Connection, account_id: str, *more: str
 
     `at_once` is the maximum of ?2. Use 1 for rows that can have 100 KB.
     """
-    ends, rows = time.monotonic() + _SOME_SECONDS, 1
+    ends, rows = time.monotonic() + SOME_SECONDS, 1
     while tx.execute(statement, (account_id, rows, *more)).rowcount == rows:
         if time.monotonic() > ends:
             return True

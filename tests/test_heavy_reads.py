@@ -111,7 +111,7 @@ async def test_other_accounts_do_not_wait_for_heavy_reads(
 async def test_list_over_its_cpu_limit_is_503_with_retry_after(
     config: Config, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("svc.db._READ_SECONDS", 0.0)  # as if it had been used up: SQLite looks after 1,000 steps
+    monkeypatch.setattr("svc.db.READ_SECONDS", 0.0)  # as if it had been used up: SQLite looks after 1,000 steps
     async with serving(config, clocks) as service:
         headers, client = await service.bearer(), service.client
         for _ in range(100):
@@ -128,7 +128,7 @@ async def test_search_over_its_cpu_limit_is_marked_incomplete(
     whole: dict[str, Any] = (await find(service, attacker)).json()
     assert len(whole["data"]) == 15 and whole["incomplete"] is False
     for cpu_seconds, shown in ((0.002, None), (0.0, 0)):
-        monkeypatch.setattr(search, "_STEP_SECONDS", cpu_seconds)
+        monkeypatch.setattr(search, "STEP_SECONDS", cpu_seconds)
         answer = await find(service, attacker)
         assert answer.status_code == 200 and answer.json()["incomplete"] is True
         assert shown is None or len(answer.json()["data"]) == shown

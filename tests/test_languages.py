@@ -198,7 +198,7 @@ def test_translations_have_the_texts_of_english_with_the_same_values(language: s
 
 
 def test_every_file_is_of_a_language() -> None:
-    assert {path.stem for path in languages._FOLDER.glob("*.toml")} == set(LANGUAGES)
+    assert {path.stem for path in languages.FOLDER.glob("*.toml")} == set(LANGUAGES)
 
 
 def test_a_value_inserts_nothing() -> None:

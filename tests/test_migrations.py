@@ -56,7 +56,7 @@ def next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir()
     for number, script in enumerate([*MIGRATIONS, SAMPLE], FIRST_VERSION + 1):
         (folder / f"{number}.sql").write_text(script)
-    monkeypatch.setattr(schema, "_MIGRATIONS", folder)
+    monkeypatch.setattr(schema, "MIGRATIONS", folder)
 
 
 def migrate(path: Path, *scripts: str) -> None:

@@ -944,11 +944,11 @@ FEW = {"deleted_conversations", "providers", "reserved_room", "runs", "stored", 
 
 def test_rows_of_a_deleted_account_go_in_slices(conn: sqlite3.Connection) -> None:
     slices.begin_deletion(conn, "a", 1.0, audit.OPERATOR)
-    while any(delete_some(conn, "a") for delete_some in slices._SLICES):
+    while any(delete_some(conn, "a") for delete_some in slices.SLICES):
         pass
     owned = [table for table in tables(conn) if "account_id" in columns(conn, table)]
     left = {table for table in owned if rows_of(conn, table, "account_id = 'a'")}
-    assert left == FEW, "add the table to _SLICES of svc/deletion/slices.py"
+    assert left == FEW, "add the table to SLICES of svc/deletion/slices.py"
 
 
 def test_deleting_an_account_scans_no_table(conn: sqlite3.Connection) -> None:

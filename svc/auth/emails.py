@@ -17,7 +17,7 @@ _HIDDEN = (
 _ATOM = f'[^\\s@<>()\\[\\]\\\\,;:".{_HIDDEN}]+'
 _WORD = _ATOM.replace("[^", "[^\\-\\u3002")
 _LABEL = f"{_WORD}(?:-+{_WORD})*"
-_FORM = re.compile(f"^{_ATOM}(?:\\.{_ATOM})*@{_LABEL}(?:[.\\u3002]{_LABEL})*$")
+ADDRESS_FORM = re.compile(f"^{_ATOM}(?:\\.{_ATOM})*@{_LABEL}(?:[.\\u3002]{_LABEL})*$")
 # Printable for Python, but blank by default (Default_Ignorable_Code_Point, and the empty Braille pattern).
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -30,10 +30,14 @@ def check_email(value: Any, param: str = "email") -> str:
 
     The normalized form must be an address, too: a full-width @ becomes a second @.
     """
-    if not isinstance(value, str) or not 3 <= len(value) <= LONGEST or not _FORM.fullmatch(value):
+    if not isinstance(value, str) or not 3 <= len(value) <= LONGEST or not ADDRESS_FORM.fullmatch(value):
         raise refusal(value, param, _EXPECTED)
     # Formats, separators and unassigned code points are not printable: they are invisible, or change the direction.
-    if not value.isprintable() or _UNSEEN.search(value) or not _FORM.fullmatch(unicodedata.normalize("NFKC", value)):
+    if (
+        not value.isprintable()
+        or _UNSEEN.search(value)
+        or not ADDRESS_FORM.fullmatch(unicodedata.normalize("NFKC", value))
+    ):
         raise refusal(value, param, _EXPECTED)
     return value
 
@@ -47,7 +51,7 @@ EMAIL = Shape(
         "change the direction of the text, a second @ in compatibility form, and address literals are refused.",
         "minLength": 3,
         "maxLength": LONGEST,
-        "pattern": _FORM.pattern,
+        "pattern": ADDRESS_FORM.pattern,
         "examples": ["ada@example.com"],
     },
 ).named("Email")

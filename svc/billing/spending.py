@@ -24,7 +24,7 @@ BY = matching(
 MOST_ROWS = 1_000
 MOST_DAYS = 366
 _SLICE_ACCOUNTS = 500
-_SLICE_ROWS = 10_000
+SLICE_ROWS = 10_000
 _CHUNK_ROWS = 1_000
 
 
@@ -137,9 +137,9 @@ def _names_after(
 ) -> tuple[list[SpendingRow], Place | None]:
     after = {f"after_{number}": name for number, name in enumerate(place or ("",) * len(kinds))}
     calls = f"SELECT * FROM ({_OF_ALL}) WHERE ({_quoted(kinds)}) > ({', '.join(f':{name}' for name in after)})"
-    query = _summed(calls, kinds, f"ORDER BY {_quoted(kinds)} LIMIT {_SLICE_ROWS}")
+    query = _summed(calls, kinds, f"ORDER BY {_quoted(kinds)} LIMIT {SLICE_ROWS}")
     rows = list(_rows(conn, kinds, query, period, **after))
-    return rows, tuple(rows[-1].values())[: len(kinds)] if len(rows) == _SLICE_ROWS else None
+    return rows, tuple(rows[-1].values())[: len(kinds)] if len(rows) == SLICE_ROWS else None
 
 
 def _rows(

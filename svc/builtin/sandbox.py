@@ -29,7 +29,7 @@ _VALUE_BYTES = 16 * 1024  # of RESULT_BYTES, that the output leaves to the value
 _MOST_SUSPENSIONS = 1_000
 _MOST_DEPTH = 50
 _FAILURE_CHARACTERS = 2_000
-_CUT = "\n[The output is longer. It is cut here.]"
+CUT = "\n[The output is longer. It is cut here.]"
 _CUT_VALUE = " [cut]"
 
 
@@ -60,7 +60,7 @@ class _Output:
             self._bytes_left -= len(self._parts[-1].encode("utf-8", "replace"))
 
     def text(self, most_bytes: int = RESULT_BYTES) -> str:
-        return cut("".join(self._parts), most_bytes, _CUT)
+        return cut("".join(self._parts), most_bytes, CUT)
 
 
 def cut(text: str, most_bytes: int, note: str) -> str:
@@ -112,7 +112,7 @@ def _size(value: Any) -> int:
     return 0 if value is None else len(_written(value).encode())
 
 
-def _fitting(value: Any, most_bytes: int) -> Any:
+def fitting(value: Any, most_bytes: int) -> Any:
     """Return a value of JSON, or the beginning of its text if that is too long."""
     return value if _size(value) <= most_bytes else cut(_written(value), most_bytes, _CUT_VALUE)
 
@@ -176,6 +176,6 @@ def answer(given: dict[str, Any]) -> bytes:
     if "failure" in done:
         failure = done["failure"][:_FAILURE_CHARACTERS]
         return json.dumps({"output": output.text(RESULT_BYTES - 4 * len(failure)), "failure": failure}).encode()
-    value = _fitting(done["value"], RESULT_BYTES)
+    value = fitting(done["value"], RESULT_BYTES)
     text = output.text(RESULT_BYTES - min(_size(value), _VALUE_BYTES))
-    return json.dumps({"output": text, "value": _fitting(value, RESULT_BYTES - len(text.encode()))}).encode()
+    return json.dumps({"output": text, "value": fitting(value, RESULT_BYTES - len(text.encode()))}).encode()

@@ -75,7 +75,7 @@ def _backup(config: Config, options: argparse.Namespace) -> None:
             sys.stdout.buffer.flush()
     else:
         target = target / f"{series}{re.sub('[^0-9TZ]', '', now)}.tar" if target.is_dir() else target
-        with or_start_error(f"back up to {target}"), _workplace(target.parent) as place:
+        with or_start_error(f"back up to {target}"), workplace(target.parent) as place:
             with secrets.private_file(place / "archive") as file:
                 _write_archive(folder, place, file, now, copies=2, shown=shown)
                 size_bytes = file.tell()
@@ -168,7 +168,7 @@ def _digest(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def _workplace(folder: Path) -> Iterator[Path]:
+def workplace(folder: Path) -> Iterator[Path]:
     """Make a locked folder in `folder` for the block, and remove those that a killed process has left."""
     with secrets.locked(folder):  # so that no other backup removes the new folder before it is locked
         for left in folder.glob(f"{_PREFIX}*"):

@@ -53,7 +53,7 @@ from svc.server import status
 from svc.server.serve import bind
 from svc.server.state import identity_providers, payments, read_catalog
 
-_DEADLINE_SECONDS = 15.0
+DEADLINE_SECONDS = 15.0
 _FORMATS_SECONDS = 5.0
 _CHECKED_BYTES = 1024**3  # of a database file: it takes some seconds to read
 
@@ -118,7 +118,7 @@ async def examine(config: Config) -> list[Finding]:
             if catalog.search is not None:
                 checks.append((f"search engine {catalog.search.name}", _search(outbound, catalog.search)))
             for server in catalog.tool_servers.values():
-                checks.append((f"tool server {server.name}", tools.examined(outbound, server, _DEADLINE_SECONDS)))
+                checks.append((f"tool server {server.name}", tools.examined(outbound, server, DEADLINE_SECONDS)))
             notes += await asyncio.to_thread(_local_models, config, catalog.local.folder_in(config.data_dir))
             notes += catalog_notes.notes(catalog, _groups_in_use(config))
             notes += [Finding("look", f"model {id}", ADVICE) for id in await asyncio.to_thread(_refusing_tools, config)]
@@ -130,10 +130,10 @@ async def examine(config: Config) -> list[Finding]:
 
 async def _run(about: str, check: Awaitable[Result]) -> Finding:
     try:
-        async with asyncio.timeout(_DEADLINE_SECONDS):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             grade, text = await check
     except TimeoutError:
-        grade, text = "wrong", f"no answer within {_DEADLINE_SECONDS:g} seconds"
+        grade, text = "wrong", f"no answer within {DEADLINE_SECONDS:g} seconds"
     except (StartError, ApiError, OSError) as error:
         cause = f" {error.__cause__}" if isinstance(error.__cause__, OutboundError) else ""
         advice = " If its CA is private, set SSL_CERT_FILE." if "certificate was refused" in cause else ""

@@ -23,7 +23,7 @@ QUERY_LENGTH = 500
 _HITS = 10_000
 _WORDS = 32
 # CPU time for each of the steps: looking up the words, finding their conversations, ranking them, cutting the snippets.
-_LOOKUP_SECONDS, _STEP_SECONDS = 0.25, 0.05
+_LOOKUP_SECONDS, STEP_SECONDS = 0.25, 0.05
 _BEFORE, _SNIPPET_CHARACTERS = 60, 200
 _READ = 100  # texts that are read to find words side by side
 _EQUAL, _SIDE_BY_SIDE, _BEGINS_SO, _ALL, _APART = range(5)  # ranks; _BEGINS_SO: the last word is a beginning
@@ -79,7 +79,7 @@ def search(
     rare = rare or by_term[:1]
     newest: list[dict[int, int | None]] = []
     conversation_of: dict[int, int] = {}
-    with best_effort(_STEP_SECONDS):
+    with best_effort(STEP_SECONDS):
         for found in rare:
             if spent():
                 break
@@ -88,12 +88,12 @@ def search(
         {number: _Best(_APART, newest[0][number]) for number in set.intersection(*map(set, newest))} if newest else {}
     )
     if by_term and len(by_term) == len(terms):
-        with best_effort(_STEP_SECONDS):
+        with best_effort(STEP_SECONDS):
             _rank(conn, account_id, terms, by_term, conversation_of, best)
     page = _page(conn, account_id, limit, after, {"project_id": project_id, "archived": archived}, best)
     items = [{**one.as_json(), "matches": []} for one in page.items]
     shown = 0
-    with best_effort(_STEP_SECONDS):
+    with best_effort(STEP_SECONDS):
         for item, one in zip(items, page.items, strict=True):
             if spent():
                 break

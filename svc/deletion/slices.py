@@ -34,7 +34,7 @@ from svc.errors import ApiError
 from svc.inference.formats.item_memory import ItemMemory
 from svc.server.sse import Drain
 
-_SLICES = (
+SLICES = (
     word_runs.delete_some,
     shares.delete_some,
     history.delete_some,
@@ -85,7 +85,7 @@ def begin_deletion(tx: sqlite3.Connection, account_id: str, now_seconds: float, 
 
 def continue_deletion(tx: sqlite3.Connection, account_id: str) -> bool:
     """Delete a slice of the account's rows, after the last one the account; return whether there is more."""
-    if any(delete_some(tx, account_id) for delete_some in _SLICES):
+    if any(delete_some(tx, account_id) for delete_some in SLICES):
         return True
     accounts.delete_account(tx, account_id)
     return False

@@ -20,9 +20,9 @@ from svc.errors import ApiError
 from svc.ids import new_id
 
 _MOST_CLAIMS = 40  # of an account, in progress
-_BUDGET_BYTES = 128 * 1024 * 1024
-_SHARE_BYTES = 32 * 1024 * 1024  # of one account
-_SMALL_BYTES = 256 * 1024  # an answer of this size always fits
+BUDGET_BYTES = 128 * 1024 * 1024
+SHARE_BYTES = 32 * 1024 * 1024  # of one account
+SMALL_BYTES = 256 * 1024  # an answer of this size always fits
 _AT_ONCE = 4  # chunks in a transaction
 _PIECE_BYTES = 64 * 1024  # of an answer: one that follows and does not read holds a few of them
 _PIECES_AT_ONCE = 1000
@@ -82,7 +82,7 @@ class Claims:
     def has_room(self, account_id: str, size: int) -> bool:
         """Return whether there is memory for `size` more bytes of answers of the account."""
         share_bytes = self._held_bytes.get(account_id, 0) + size
-        return self.taken_bytes + size <= _BUDGET_BYTES and share_bytes <= _SHARE_BYTES
+        return self.taken_bytes + size <= BUDGET_BYTES and share_bytes <= SHARE_BYTES
 
     def take(self, account_id: str, size: int) -> None:
         self.taken_bytes += size
@@ -135,7 +135,7 @@ class Claim:
         if self.too_large:
             return
         account_id, size = self._place.account_id, self._size + len(part)
-        if size <= _SMALL_BYTES or (size <= MOST_BYTES and self._claims.has_room(account_id, len(part))):
+        if size <= SMALL_BYTES or (size <= MOST_BYTES and self._claims.has_room(account_id, len(part))):
             self._claims.take(account_id, len(part))
             self._parts += _split(part, _PIECE_BYTES)
             self._size = size

@@ -87,7 +87,7 @@ class TranscriptionCall(MediaCall):
     def bill(self) -> Bill:
         used = self._estimate(-(-len(self.text.encode()) // _BYTES_PER_TOKEN))
         if self._ended:
-            used = _reported(self.usage, used)
+            used = reported_use(self.usage, used)
         if self._failed:  # the input is free, and an answer that was not sent
             used = Used(0, 0, used.output_tokens if self._request.streams else 0)
         elif not self._sent:
@@ -138,7 +138,7 @@ class TranscriptionCall(MediaCall):
         fields |= {"model": [model_name], "response_format": [self._asked_format], "stream": ["true"]}
         if not request.streams:
             del fields["stream"]
-        body = await asyncio.to_thread(_form, fields, request.container, file, boundary)
+        body = await asyncio.to_thread(form_body, fields, request.container, file, boundary)
         headers = ((b"content-type", b"multipart/form-data; boundary=" + boundary),)
         path = "/audio/transcriptions"
         async with self._media.sent(provider, path, body, _ANSWER_BYTES, headers, self._note_sent) as reply:
@@ -204,7 +204,7 @@ class TranscriptionCall(MediaCall):
         self.answer = orjson.dumps({"text": self.text})
 
 
-def _reported(usage: Any, used: Used) -> Used:
+def reported_use(usage: Any, used: Used) -> Used:
     """Return `used` with the counts that a provider reports. Odd ones are ignored."""
     if not isinstance(usage, dict):
         return used
@@ -216,7 +216,8 @@ def _reported(usage: Any, used: Used) -> Used:
     return used._replace(**counts)
 
 
-def _form(fields: Mapping[str, list[str]], container: str, file: BinaryIO, boundary: bytes) -> bytes:
+def form_body(fields: Mapping[str, list[str]], container: str, file: BinaryIO, boundary: bytes) -> bytes:
+    """Return the multipart body for a server: all fields, and then the whole file of this container format."""
     head = b'--%b\r\ncontent-disposition: form-data; name="%b"'
     parts = [
         head % (boundary, _quoted(name)) + b"\r\n\r\n" + value.encode() + b"\r\n"

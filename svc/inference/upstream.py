@@ -26,8 +26,8 @@ from svc.outbound.client import Headers, Outbound, RequestHead, request_head
 from svc.outbound.connection import Reply
 from svc.outbound.errors import OutboundError
 
-_ANSWER_BYTES = 16 * 1024 * 1024
-_STREAM_BYTES = 512 * 1024 * 1024
+ANSWER_BYTES = 16 * 1024 * 1024
+STREAM_BYTES = 512 * 1024 * 1024
 _MODELS_BYTES = 4 * 1024 * 1024
 _ANSWER_SECONDS = 3600.0
 _SHORT_ANSWER_SECONDS = 10.0
@@ -59,7 +59,7 @@ async def chat(
     """
     accept = b"text/event-stream" if stream else b"application/json"
     reply = await send(client, provider, PATHS[api], accept, body, on_sent, headers)
-    reply.limit(_STREAM_BYTES if stream else _ANSWER_BYTES, _ANSWER_SECONDS)
+    reply.limit(STREAM_BYTES if stream else ANSWER_BYTES, _ANSWER_SECONDS)
     if api == "chat":
         return RawAnswer(reply, provider)
     reader = reader_of(api, stops)

@@ -22,7 +22,7 @@ from svc.fair_queue import FairQueue
 _AT_ONCE = 128  # processes of 0.4 MB
 _AT_ONCE_OF_ACCOUNT = 8
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,255}")
-_PROGRAM = Path(__file__).with_name("resolver_process.py")
+PROGRAM = Path(__file__).with_name("resolver_process.py")
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LOCALDOMAIN", "RES_OPTIONS")  # other variables may hold secrets
 
 
@@ -76,7 +76,7 @@ class Resolver:
                 raise OSError("the resolver is closed")
             if self._process is None:
                 self._process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-IS", _PROGRAM, str(self._seconds)),
+                    *(sys.executable, "-IS", PROGRAM, str(self._seconds)),
                     stdin=PIPE,
                     stdout=PIPE,
                     stderr=DEVNULL,

@@ -5,7 +5,7 @@ from svc.errors import ApiError
 _NOT_STORED = "Responses and chat completions are not stored here. Send the whole conversation with each request."
 _SEGMENTS = 4  # the longest path in the table, after the first slash
 # By path, also for all paths below it, and with a slash at the end only for those: what it is, and what replaces it.
-_ABSENT: dict[str, tuple[str, str]] = {
+ABSENT: dict[str, tuple[str, str]] = {
     "v1/completions": ("text completions endpoint", "Use POST /v1/chat/completions."),
     "v1/engines": ("engines endpoint", "Use GET /v1/models."),
     "v1/edits": ("edits endpoint", "Use POST /v1/chat/completions."),
@@ -47,7 +47,7 @@ def not_found(path: str) -> ApiError:
     parts = [part for part in path.split("/", _SEGMENTS + 1)[1 : _SEGMENTS + 1] if part]
     for count in range(len(parts), 1, -1):
         prefix = "/".join(parts[:count])
-        if found := _ABSENT.get(prefix) or (_ABSENT.get(f"{prefix}/") if count < len(parts) else None):
+        if found := ABSENT.get(prefix) or (ABSENT.get(f"{prefix}/") if count < len(parts) else None):
             name, instead = found
             return ApiError("not_found", f"This service has no {name}. {instead}".strip())
     if parts[:1] and parts[0] in _API:

@@ -30,7 +30,7 @@ from svc.shapes import matching, one_of
 HEADER, REPLAYED = "Idempotency-Key", "x-service-replayed"
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 # A stream without a first part after so long is begun for its repeats, because proxies end silent connections.
-_QUIET_SECONDS = 10.0
+QUIET_SECONDS = 10.0
 _LONG_BYTES = 256 * 1024
 _OF_STREAMS = {"cache-control": "no-cache, no-store", "x-accel-buffering": "no"}
 _WRONG_KEY = Refusal("invalid_value", f"{HEADER} must be 1 to 255 visible ASCII characters, sent once.", HEADER)
@@ -202,7 +202,7 @@ async def _begun(claim: Claim) -> None:
     """Wait until the answer is complete, or until a stream is sent."""
     while not (claim.over or claim.begun):
         try:
-            async with asyncio.timeout(_QUIET_SECONDS):
+            async with asyncio.timeout(QUIET_SECONDS):
                 await claim.next_news()
         except TimeoutError:
             if claim.stream is not None:

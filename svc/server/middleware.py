@@ -218,7 +218,7 @@ class Edge:
 def _answer_to(error: Exception, path: str, context: Context) -> Response | None:
     """Return the answer to an error, or None if an answer has begun. Add the error to the line of the log."""
     fields, begun = context.log_fields, context.status > 0
-    if _lacks_descriptors(error):
+    if lacks_descriptors(error):
         overloaded = ApiError("overloaded", "Too many files and connections are open. Try again in a moment.")
         overloaded.__cause__, error = error, overloaded
     if isinstance(error, ClientGone) and not begun:
@@ -230,7 +230,7 @@ def _answer_to(error: Exception, path: str, context: Context) -> Response | None
     return None if begun else refusal(ApiError("internal_error"), path, context.request_id)
 
 
-def _lacks_descriptors(error: Exception) -> bool:
+def lacks_descriptors(error: Exception) -> bool:
     """Whether no descriptor was free: a file, a socket or a library could not be opened."""
     if isinstance(error, ImportError):
         return os.strerror(errno.EMFILE) in str(error)

@@ -98,7 +98,7 @@ async def test_last_event_lists_artifacts_even_of_a_cancelled_tool(
 async def test_last_event_lists_more_artifacts_than_a_page_has(
     service: Service, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "_PAGE_CHARACTERS", 100)
+    monkeypatch.setattr(tables, "PAGE_CHARACTERS", 100)
     line = 'repeat 3 tool write_artifact {"name": "n.txt", "content": "x"}'
     assert len((await run(service, headers, f"{line}\n---\nsay ok"))[-1]["artifacts"]) == 3
 

@@ -309,7 +309,7 @@ async def test_failure_to_compose_is_logged() -> None:
 
 
 @settings(max_examples=settings.default.max_examples // 3)  # the standard library takes 30 ms to parse an address
-@given(st.from_regex(emails._FORM, fullmatch=True))
+@given(st.from_regex(emails.ADDRESS_FORM, fullmatch=True))
 def test_any_valid_address_is_one_recipient_and_no_header(email: str) -> None:
     mail = Mail(MailServer("127.0.0.1", 9, "offered"), BASE_URL, Logged())
     try:

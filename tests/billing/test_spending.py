@@ -46,7 +46,7 @@ def slices(conn: sqlite3.Connection, period: spending.Period, kinds: list[str]) 
 
 @each("kinds", ALL_KINDS)
 def test_slices_have_the_same_rows_as_one_query(filled: Path, monkeypatch: Any, kinds: list[str]) -> None:
-    monkeypatch.setattr(spending, "_SLICE_ROWS", 5)
+    monkeypatch.setattr(spending, "SLICE_ROWS", 5)
     with closing(connect(filled, query_only=True)) as conn:
         for period in (spending.month_period(MONTHS[-1]), spending.Period("2026-03-10", "2026-04-02")):
             rows, total, has_more = spending.dearest(conn, period, kinds, most=10_000)

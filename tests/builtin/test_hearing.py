@@ -57,7 +57,7 @@ async def test_audio_over_30_minutes_is_refused(ears: Hearing) -> None:
 async def test_weights_that_are_not_those_of_the_package_are_used_only_in_a_folder_of_the_operator(
     ears: Hearing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hearing, "_WEIGHTS_SHA256", "0" * 64)
+    monkeypatch.setattr(hearing, "WEIGHTS_SHA256", "0" * 64)
     with pytest.raises(UpstreamFault, match="not those of its package"):
         await heard(ears, tone(1))
     assert await heard(ears, tone(1), folder=hearing.weights()) == Recognized(1.0, "en")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from svc.builtin import sandbox
 from svc.builtin.processes import ProcessPool
-from svc.builtin.sandbox import RESULT_BYTES, _fitting, _Output, cut, plain
+from svc.builtin.sandbox import RESULT_BYTES, _Output, cut, fitting, plain
 from tests.support.voice import until_children
 
 pytestmark = pytest.mark.skipif(sandbox.binary() is None, reason="needs the extra python")
@@ -135,7 +135,7 @@ def test_any_value_becomes_json(value: Any) -> None:
 
 @given(VALUES, st.integers(10, 100))
 def test_long_value_becomes_the_beginning_of_its_text(value: Any, most: int) -> None:
-    found = _fitting(plain(value), most)
+    found = fitting(plain(value), most)
     assert found == plain(value) or (found.endswith(" [cut]") and len(found.encode()) <= most)
 
 
@@ -146,7 +146,7 @@ def test_output_is_cut_between_characters(texts: list[str], most: int) -> None:
         output("stdout", text)
     whole = "".join(texts).encode("utf-8", "replace")
     assert len(output.text(most).encode()) <= most
-    assert output.text(most) == (whole.decode() if len(whole) <= most else cut(whole.decode(), most, sandbox._CUT))
+    assert output.text(most) == (whole.decode() if len(whole) <= most else cut(whole.decode(), most, sandbox.CUT))
 
 
 def test_value_in_itself_ends() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from svc import cli
 from svc.auth import accounts
-from svc.commands.backups import _workplace
+from svc.commands.backups import workplace
 from svc.schema import command_connection
 from svc.secrets import derive, open_folder
 
@@ -97,7 +97,7 @@ def test_keep_deletes_the_oldest_backups(data: Path, tmp_path: Path) -> None:
 async def test_backups_that_end_at_the_same_time_do_not_disturb_each_other(tmp_path: Path) -> None:
     def work() -> None:
         for _ in range(100):
-            with _workplace(tmp_path) as place:
+            with workplace(tmp_path) as place:
                 (place / "archive").write_bytes(b"x")
 
     await asyncio.gather(*(asyncio.to_thread(work) for _ in range(4)))

@@ -43,7 +43,7 @@ def test_silent_server_costs_one_deadline(
             "".join(f'[[providers]]\nname = "a{n}"\nbase_url = "{url}"\n' for n in range(3))
         )
         monkeypatch.setenv("SVC_CATALOG", str(tmp_path / "catalog.toml"))
-        monkeypatch.setattr(doctor, "_DEADLINE_SECONDS", 0.5)
+        monkeypatch.setattr(doctor, "DEADLINE_SECONDS", 0.5)
         assert cli.main(["doctor"]) == 1
     silent_ones = [line for line in capsys.readouterr().out.splitlines() if "no answer within 0.5 seconds" in line]
     assert sum("provider a" in line for line in silent_ones) == 3  # others may take as long on a busy machine

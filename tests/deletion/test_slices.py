@@ -135,7 +135,7 @@ async def test_deletion_continues_after_a_restart(config: Config, clocks: Clocks
 @pytest.mark.slow
 def test_no_slice_scans_all_rows_of_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill_database(tmp_path / "service.db", 20_000, big_artifacts=0)
-    monkeypatch.setattr(tables, "_SOME_SECONDS", 0.0002)
+    monkeypatch.setattr(tables, "SOME_SECONDS", 0.0002)
     with contextlib.closing(connect(tmp_path / "service.db")) as tx:
         account_id = accounts.account_by_email(tx, GOING).id
         deletion.begin_deletion(tx, account_id, NOW, None)
@@ -147,7 +147,7 @@ def test_no_slice_scans_all_rows_of_an_account(tmp_path: Path, monkeypatch: pyte
 
         tx.set_progress_handler(count, 100)
         for _ in range(40):  # of each kind of rows, before the next one's turn comes
-            for delete_some in deletion._SLICES:
+            for delete_some in deletion.SLICES:
                 if delete_some in (
                     conversations.TABLE.delete_some,
                     support.TABLE.delete_some,

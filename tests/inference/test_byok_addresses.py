@@ -335,7 +335,7 @@ async def answered_beside_silent_names(service: Service, name: str) -> None:
 
 @pytest.mark.parametrize("config", [{**OPEN, "resolve": None}], indirect=True)
 async def test_silent_dns_servers_delay_only_their_account(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolver, "_PROGRAM", SLOW_LOOKUP)
+    monkeypatch.setattr(resolver, "PROGRAM", SLOW_LOOKUP)
     await answered_beside_silent_names(service, "fast.example")
 
 

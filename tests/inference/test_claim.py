@@ -81,7 +81,7 @@ async def test_answer_beyond_its_share_of_memory_is_not_kept(service: Service) -
     for number in range(4):
         begun(claims, service, key=str(number)).add(part)
     one_more = begun(claims, service, key="more")
-    one_more.add(b"x" * claims_module._SMALL_BYTES)
+    one_more.add(b"x" * claims_module.SMALL_BYTES)
     assert not one_more.too_large  # a small answer always fits
     one_more.add(b"x")
     assert one_more.too_large
@@ -124,4 +124,4 @@ async def test_settlement_may_be_repeated_and_the_first_one_counts(service: Serv
         return tuple(conn.execute(query).fetchone())
 
     assert await db.read(count) == (700_000, 700_000)
-    assert claims_module._SHARE_BYTES < claims_module._BUDGET_BYTES
+    assert claims_module.SHARE_BYTES < claims_module.BUDGET_BYTES

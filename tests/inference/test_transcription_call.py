@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.inference.catalog import Model
-from svc.inference.transcription_call import TranscriptionCall, TranscriptionRequest, Used, _form, _reported
+from svc.inference.transcription_call import TranscriptionCall, TranscriptionRequest, Used, form_body, reported_use
 from tests.support.model_media import form
 
 PRICES = {
@@ -29,12 +29,12 @@ def a_call(seconds: float, streams: bool = False, **fields: list[str]) -> Transc
 
 @given(st.floats(0, 15_000), st.dictionaries(st.sampled_from(["seconds", "input_tokens", "output_tokens"]), values))
 def test_any_report_gives_whole_counts_that_are_not_negative(seconds: float, usage: dict[str, Any]) -> None:
-    assert all(type(count) is int and count >= 0 for count in _reported(usage, a_call(seconds)._estimate()))
+    assert all(type(count) is int and count >= 0 for count in reported_use(usage, a_call(seconds)._estimate()))
 
 
 @given(values)
 def test_report_that_is_no_object_is_ignored(usage: Any) -> None:
-    assert _reported(usage, Used(1, 2, 3)) == Used(1, 2, 3)
+    assert reported_use(usage, Used(1, 2, 3)) == Used(1, 2, 3)
 
 
 @given(st.floats(0.001, 15_000), st.text(max_size=40))
@@ -59,6 +59,6 @@ def test_call_that_was_never_sent_costs_nothing() -> None:
 def test_form_for_a_server_keeps_odd_names_and_values_apart(tmp_path: Any) -> None:
     (tmp_path / "a").write_bytes(b"RIFF\r\n--b\r\n")
     with (tmp_path / "a").open("rb") as file:
-        sent = _form({'a"\r\nx': ["1\r\n--c"], "b[]": ["2", "3"]}, "matroska", file, b"boundary")
+        sent = form_body({'a"\r\nx': ["1\r\n--c"], "b[]": ["2", "3"]}, "matroska", file, b"boundary")
     assert form("multipart/form-data; boundary=boundary", sent).keys() == {"a%22%0D%0Ax", "b[]", "file"}
     assert sent.count(b"--boundary") == 5 and b'filename="audio.webm"' in sent and b"RIFF\r\n--b\r\n\r\n" in sent

@@ -206,7 +206,7 @@ async def test_chunks_are_returned_as_they_arrive(setup: Setup) -> None:
 
 @each("model", ["ok", "two-done+drip-5ms", "json-for-stream"])
 async def test_connection_is_reused(setup: Setup, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raw_answer, "_AFTER_DONE_SECONDS", 2.0)
+    monkeypatch.setattr(raw_answer, "AFTER_DONE_SECONDS", 2.0)
     for _ in range(3):
         await setup.chunks(model)
     assert setup.server.connections_made == 1
@@ -279,8 +279,8 @@ async def test_server_is_reachable_at_once_after_its_return(setup: Setup) -> Non
 
 @pytest.mark.slow
 async def test_endless_answer_is_refused_in_bounded_memory(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream, "_STREAM_BYTES", 800_000)
-    monkeypatch.setattr(upstream, "_ANSWER_BYTES", 400_000)
+    monkeypatch.setattr(upstream, "STREAM_BYTES", 800_000)
+    monkeypatch.setattr(upstream, "ANSWER_BYTES", 400_000)
     writer = chunk_writer.ChunkWriter(**HEAD, request={"messages": []})
     tracemalloc.start()
     with pytest.raises(UpstreamFault) as caught:

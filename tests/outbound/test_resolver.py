@@ -21,7 +21,7 @@ SLOW_LOOKUP = Path(__file__).parent.parent / "support" / "slow_lookup.py"
 
 @pytest.fixture
 def dns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolver, "_PROGRAM", SLOW_LOOKUP)
+    monkeypatch.setattr(resolver, "PROGRAM", SLOW_LOOKUP)
 
 
 @pytest.fixture

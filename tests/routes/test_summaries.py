@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.content.model_view import LeftOut
-from svc.routes.summaries import _ASKED, _asked
+from svc.routes.summaries import ASKED, request_text
 from tests.conftest import Service
 from tests.routes.test_export import archive_of, lines
 from tests.routes.test_long_chats import HEADER, Chat, chat, questions, service, upstream
@@ -296,9 +296,9 @@ def _is_exact(database: Any) -> bool:
 def test_request_for_a_summary_fits_and_long_messages_are_cut_first(
     messages: list[tuple[str, str]], summary: str | None, room_bytes: int
 ) -> None:
-    asked = _asked(LeftOut("m", "msg", summary, messages), room_bytes)
-    assert asked.startswith(_ASKED)
-    assert len(asked.encode()) - len(_ASKED) <= max(room_bytes, 2 * (len(messages) + 1))
+    asked = request_text(LeftOut("m", "msg", summary, messages), room_bytes)
+    assert asked.startswith(ASKED)
+    assert len(asked.encode()) - len(ASKED) <= max(room_bytes, 2 * (len(messages) + 1))
     whole = sum(len(f"{role}: {text}".encode("utf-8", "replace")) + 2 for role, text in messages)
     if summary is None and whole <= room_bytes:
         assert all(text in asked for _, text in messages)
@@ -306,5 +306,5 @@ def test_request_for_a_summary_fits_and_long_messages_are_cut_first(
 
 def test_short_messages_stay_beside_a_long_one() -> None:
     messages = [("user", "short"), ("assistant", "x" * 10_000), ("user", "last")]
-    asked = _asked(LeftOut("m", "msg", None, messages), 1000)
+    asked = request_text(LeftOut("m", "msg", None, messages), 1000)
     assert "User: short" in asked and asked.endswith("User: last") and 900 < asked.count("x") < 1000

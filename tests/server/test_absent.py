@@ -3,7 +3,7 @@
 import pytest
 
 from app import ROUTES
-from svc.server.absent import _ABSENT, not_found
+from svc.server.absent import ABSENT, not_found
 from tests.conftest import Service
 from tests.support.answers import assert_error
 from tests.support.cases import each
@@ -50,7 +50,7 @@ async def test_other_unknown_paths_are_not_named(service: Service, path: str) ->
 
 
 def test_paths_that_exist_are_not_in_the_table() -> None:
-    assert {f"/{path}" for path in _ABSENT} & {path for _, path, _ in ROUTES} == set()
+    assert {f"/{path}" for path in ABSENT} & {path for _, path, _ in ROUTES} == set()
 
 
 def test_a_path_of_any_length_is_looked_up_once() -> None:

@@ -9,7 +9,7 @@ import app
 from svc.config import Config
 from svc.routes import pages
 from svc.server.first_use import prepare
-from svc.server.middleware import _lacks_descriptors
+from svc.server.middleware import lacks_descriptors
 from tests.conftest import Service
 from tests.support.full_disk import no_free_descriptors
 
@@ -55,5 +55,5 @@ async def test_request_without_a_free_descriptor_is_503_and_the_next_one_works(s
 
 def test_library_that_cannot_be_opened_is_503_and_a_missing_one_is_a_bug() -> None:
     missing = "_rust.so: cannot open shared object file: "
-    found = [_lacks_descriptors(ImportError(missing + why)) for why in ("Too many open files", "No such file")]
+    found = [lacks_descriptors(ImportError(missing + why)) for why in ("Too many open files", "No such file")]
     assert found == [True, False]

@@ -262,7 +262,7 @@ async def test_fault_of_the_model_server_releases_the_key(lab: Lab, path: str, s
 async def test_follower_of_a_silent_stream_gets_its_head_early(
     lab: Lab, path: str, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "_QUIET_SECONDS", 0.02)
+    monkeypatch.setattr(guard, "QUIET_SECONDS", 0.02)
     body = {**BODIES[path], "model": model, "stream": True}
     first, follower = await asyncio.gather(lab.post(path, body, model), lab.post(path, body, model))
     assert first.status_code == follower.status_code == (422 if model.endswith("422") else 200)

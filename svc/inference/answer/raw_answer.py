@@ -40,7 +40,7 @@ _OPERATOR_VALUES = 200_000
 # Python's own parser, which accepts almost anything, blocks the event loop.
 _LOOSE_BYTES = 2 * 1024 * 1024
 # For the rest of the body after `[DONE]`, so that the connection can be used again.
-_AFTER_DONE_SECONDS = 0.05
+AFTER_DONE_SECONDS = 0.05
 # A shorter key is a placeholder ("ollama"), which may occur in a model's text.
 _SECRET_CHARACTERS = 12
 _UNESCAPED = frozenset(b'"\\')  # a key has them only as escapes
@@ -96,7 +96,7 @@ class RawAnswer:
         if self._done and not self._reply.ended:
             # A body that was read to its end leaves a connection that can be used again.
             with contextlib.suppress(TimeoutError, OutboundError):
-                async with asyncio.timeout(_AFTER_DONE_SECONDS):
+                async with asyncio.timeout(AFTER_DONE_SECONDS):
                     while await self._reply.more():
                         pass
         return None
