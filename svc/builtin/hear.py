@@ -90,7 +90,7 @@ def recognize(file: BinaryIO, order: dict[str, Any]) -> dict[str, Any]:
     if language is not None and language not in whisper.supported_languages:
         known = ", ".join(whisper.supported_languages)
         raise RefusedAudio("unsupported_value", f"language must be one of this model's: {known}.", "language")
-    for first, piece in _pieces(np.frombuffer(sound, np.int16)):
+    for first, piece in quiet_pieces(np.frombuffer(sound, np.int16)):
         segments, info = whisper.transcribe(
             piece.astype(np.float32) / 32_768,
             language=language,
@@ -104,11 +104,11 @@ def recognize(file: BinaryIO, order: dict[str, Any]) -> dict[str, Any]:
         for segment in segments:
             if os.getppid() != parent:  # the server has ended without its helpers
                 sys.exit(1)
-            file.write(json.dumps(_line(segment, first / _RATE), default=float).encode() + b"\n")
+            file.write(json.dumps(segment_of(segment, first / _RATE), default=float).encode() + b"\n")
     return {"seconds": len(sound) / 2 / _RATE, "language": language}
 
 
-def _pieces(sound: Any) -> Iterator[tuple[int, Any]]:
+def quiet_pieces(sound: Any) -> Iterator[tuple[int, Any]]:
     """Yield the samples in pieces that end where it is quiet, each with its place. Half an hour at once takes 2 GB."""
     first, frame = 0, _RATE // 5
     while len(sound) - first > _PIECE_SECONDS * _RATE:
@@ -120,7 +120,7 @@ def _pieces(sound: Any) -> Iterator[tuple[int, Any]]:
     yield first, sound[first:]
 
 
-def _line(segment: Any, offset: float) -> dict[str, Any]:
+def segment_of(segment: Any, offset: float) -> dict[str, Any]:
     """Return a segment of a piece that begins after `offset` seconds."""
     line = {name: getattr(segment, name) for name in _SEGMENT_FIELDS}
     line |= {"seek": segment.seek + round(offset * 100), "start": segment.start + offset, "end": segment.end + offset}

@@ -47,7 +47,7 @@ def order(code: str, tools: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     return {"path": sys.path, "binary": binary(), "code": code, "tools": tools}
 
 
-class _Output:
+class Output:
     """What the code has printed, up to RESULT_BYTES."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ def _tool(name: str, parameters: list[str]) -> Callable[..., Any]:
     return call
 
 
-def _run(given: dict[str, Any], output: _Output) -> dict[str, Any]:
+def _run(given: dict[str, Any], output: Output) -> dict[str, Any]:
     import pydantic_monty as monty
 
     lookup = {name: _tool(name, parameters) for name, parameters in given["tools"].items()}
@@ -168,7 +168,7 @@ def answer(given: dict[str, Any]) -> bytes:
     sys.path += given["path"]
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    output = _Output()
+    output = Output()
     try:
         done = _run(given, output)
     except (MemoryError, RecursionError):

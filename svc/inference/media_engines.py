@@ -215,7 +215,7 @@ async def store(
         media.engines.db,
         home,
         content,
-        name=_stem(text) + ending,
+        name=file_stem(text) + ending,
         content_type=content_type,
         now_seconds=media.engines.clock(),
         room_reserved=True,
@@ -224,5 +224,6 @@ async def store(
     )
 
 
-def _stem(text: str) -> str:
+def file_stem(text: str) -> str:
+    """Return the name of a file for a text, without its ending: at most 60 characters."""
     return re.sub(r"\W+", "-", unicodedata.normalize("NFC", text[:200]))[:60].strip("-") or "untitled"

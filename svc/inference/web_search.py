@@ -141,11 +141,11 @@ async def found(client: Outbound, model: Model, query: str) -> list[Result]:
                 if reply.status != 200:
                     raise UpstreamFault("status", _refusal(reply.status), status=reply.status)
                 answer = await reply.read(_ANSWER_BYTES)
-            entries = await asyncio.to_thread(_entries, answer, provider, form)
+            entries = await asyncio.to_thread(entries_of, answer, provider, form)
     except CLIENT_FAULTS as error:
         kind = getattr(fault_of(error), "kind", "unreachable")
         raise UpstreamFault(kind, _SENTENCES.get(kind, _SENTENCES["invalid"])) from None
-    results = (_result(entry, form) for entry in entries if isinstance(entry, dict))
+    results = (result_of(entry, form) for entry in entries if isinstance(entry, dict))
     by_url = {result["url"]: result for result in reversed([one for one in results if one["url"]])}
     return list(reversed(by_url.values()))[:MOST_RESULTS]
 
@@ -183,7 +183,7 @@ def _refusal(status: int) -> str:
     return f"The search engine failed (status {status}). Search again later, or answer without it."
 
 
-def _entries(answer: bytes, provider: Provider, form: _Format) -> list[Any]:
+def entries_of(answer: bytes, provider: Provider, form: _Format) -> list[Any]:
     """Return the list of results in an answer, without the key. Raises UpstreamFault."""
     try:
         value = parsed(answer, provider, apart=True)
@@ -198,7 +198,8 @@ def _entries(answer: bytes, provider: Provider, form: _Format) -> list[Any]:
     return value
 
 
-def _result(entry: dict[str, Any], form: _Format) -> Result:
+def result_of(entry: dict[str, Any], form: _Format) -> Result:
+    """Return an entry of an engine in our form, with texts of bounded length. Odd values are left out."""
     published = next((value for name in form.published if (value := entry.get(name))), None)
     texts = {"title": entry.get("title"), "url": entry.get("url"), "snippet": entry.get(form.snippet)}
     result: Result = {name: _text(value, name, form) for name, value in {**texts, "published": published}.items()}

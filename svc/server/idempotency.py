@@ -79,7 +79,7 @@ async def _once(handler: Handler, request: Request, caller: Caller, key: str) ->
     if kept is not None:
         return await _replay(request, place, kept, await _body_sha256(request, handler))
     claim = request.context.claim = state.claims.begin(place, state.db, state.clock)
-    request.receive = _hashed(request, claim.body_arrived)
+    request.receive = hashing_receive(request, claim.body_arrived)
     try:
         if (operation := operation_of(handler)) is not None and operation.body is None:
             await read_chunks(request, operation.most_bytes)  # no handler reads it
@@ -120,7 +120,7 @@ async def _refuse() -> Message:
     raise _WRONG_KEY.error()
 
 
-def _hashed(request: Request, arrived: Callable[[bytes], None]) -> Receive:
+def hashing_receive(request: Request, arrived: Callable[[bytes], None]) -> Receive:
     """Return a `receive` that calls `arrived` with the SHA-256 of the whole body.
 
     It does not depend on the boundary of a form, which differs in each attempt.
@@ -149,7 +149,7 @@ def _hashed(request: Request, arrived: Callable[[bytes], None]) -> Receive:
 async def _body_sha256(request: Request, handler: Handler) -> bytes:
     """Read the body and return its SHA-256. Raises what `read_chunks` does."""
     operation, found = operation_of(handler), [b""]
-    request.receive = _hashed(request, found.append)
+    request.receive = hashing_receive(request, found.append)
     await read_chunks(request, operation.most_bytes if operation else 0)
     return found[-1]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from svc.builtin import sandbox
 from svc.builtin.processes import ProcessPool
-from svc.builtin.sandbox import RESULT_BYTES, _Output, cut, fitting, plain
+from svc.builtin.sandbox import RESULT_BYTES, Output, cut, fitting, plain
 from tests.support.voice import until_children
 
 pytestmark = pytest.mark.skipif(sandbox.binary() is None, reason="needs the extra python")
@@ -141,7 +141,7 @@ def test_long_value_becomes_the_beginning_of_its_text(value: Any, most: int) -> 
 
 @given(st.lists(st.text(min_size=1)), st.integers(50, 200))
 def test_output_is_cut_between_characters(texts: list[str], most: int) -> None:
-    output = _Output()
+    output = Output()
     for text in texts:
         output("stdout", text)
     whole = "".join(texts).encode("utf-8", "replace")

@@ -13,7 +13,7 @@ import pytest
 
 from svc.errors import ApiError
 from svc.inference.catalog import Model, Provider
-from svc.inference.media_engines import MediaEngines, Slots, _stem, picture_type
+from svc.inference.media_engines import MediaEngines, Slots, file_stem, picture_type
 from tests.support.cases import each
 
 
@@ -118,4 +118,4 @@ def test_picture_type_is_recognized_by_its_bytes(start: bytes, content_type: str
     ],
 )
 def test_file_name_comes_from_the_prompt(text: str, stem: str) -> None:
-    assert _stem(text).startswith(stem[:40]) and len(_stem(text)) <= 60
+    assert file_stem(text).startswith(stem[:40]) and len(file_stem(text)) <= 60

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from svc.errors import UpstreamFault
 from svc.inference.catalog import Model
-from svc.inference.web_search import ENGINES, MOST_RESULTS, QUERY_LENGTH, _entries, _result, found, search_model
+from svc.inference.web_search import ENGINES, MOST_RESULTS, QUERY_LENGTH, entries_of, found, result_of, search_model
 from svc.outbound.client import Outbound
 from tests.support.cases import each
 from tests.support.loop_clock import hastened
@@ -205,7 +205,7 @@ JSON_VALUES = st.recursive(
     ),
 )
 def test_entry_of_any_shape_becomes_texts(name: str, entry: dict[str, Any]) -> None:
-    result = _result(entry, ENGINES[name])
+    result = result_of(entry, ENGINES[name])
     assert list(result) == ["title", "url", "snippet", "published"]
     assert all(isinstance(value, str | None) for value in result.values())
     orjson.dumps(result)
@@ -216,7 +216,7 @@ def test_answer_of_any_shape_is_a_list_or_a_fault(name: str, value: Any) -> None
     provider = search_model(name, "http://a", KEY, 0).provider
     assert provider is not None
     try:
-        entries = _entries(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS), provider, ENGINES[name])
+        entries = entries_of(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS), provider, ENGINES[name])
     except (UpstreamFault, orjson.JSONEncodeError):
         return
     assert isinstance(entries, list)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from svc.errors import ApiError
 from svc.server.forms import FormReader, boundary_of, read_form
-from svc.server.idempotency import _hashed
+from svc.server.idempotency import hashing_receive
 
 BOUNDARY = b"--x-y"
 contents = st.binary(max_size=60) | st.lists(
@@ -97,7 +97,7 @@ async def test_hash_of_a_form_does_not_depend_on_its_boundary_and_chunks(content
 
         headers = {b"content-type": b"multipart/form-data; boundary=" + boundary}
         request: Any = SimpleNamespace(receive=receive, context=SimpleNamespace(headers=headers))
-        read = _hashed(request, found.append)
+        read = hashing_receive(request, found.append)
         while (await read())["more_body"]:
             pass
         return found[-1]
