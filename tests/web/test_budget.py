@@ -216,7 +216,7 @@ async def is_drawn(page: Page) -> None:
     }""")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@WIDTHS
 @pytest.mark.parametrize("tokens", [1_000, pytest.param(4_000, marks=pytest.mark.soak)])
 async def test_stream_of_500_tokens_a_second_is_drawn_smoothly(
     server: RunningServer, browser: Browser, tokens: int, width: int

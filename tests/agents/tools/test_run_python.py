@@ -183,7 +183,7 @@ async def test_killed_process_is_a_failure(box: ToolContext) -> None:
     assert "stopped at a limit" in await failure(box, "run_python", {"code": "1"})
 
 
-@each("code", QUICK[::18])
+@each("code", QUICK[::9])
 async def test_code_does_not_leave_the_sandbox(box: ToolContext, faults: list[BaseException], code: str) -> None:
     """A part of the programs; test_run_python_process.py plays all of them."""
     try:
