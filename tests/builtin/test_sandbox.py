@@ -48,6 +48,7 @@ async def test_output_and_value_are_returned(pool: ProcessPool) -> None:
     assert expected.items() <= found.items() and "print" in found["o"]
 
 
+@pytest.mark.slow
 async def test_exception_is_its_last_line_after_the_output(pool: ProcessPool) -> None:
     for code, failure in (
         ("print('a')\n1 / 0", "ZeroDivisionError: division by zero"),
@@ -58,6 +59,7 @@ async def test_exception_is_its_last_line_after_the_output(pool: ProcessPool) ->
     assert (await played(pool, "print('a')\nx ="))["failure"].startswith("SyntaxError: ")
 
 
+@pytest.mark.slow
 async def test_long_output_and_value_are_cut_and_say_so(pool: ProcessPool) -> None:
     found = await played(pool, "print('é' * 100_000)\n'z' * 100_000")
     assert found["output"].startswith("éé") and found["output"].endswith("[The output is longer. It is cut here.]")
@@ -69,6 +71,7 @@ async def test_long_output_and_value_are_cut_and_say_so(pool: ProcessPool) -> No
     assert found["failure"].startswith("ValueError: yy") and found["output"].startswith("xx")
 
 
+@pytest.mark.slow
 async def test_memory_is_limited_and_its_end_is_a_failure(pool: ProcessPool) -> None:
     assert (await played(pool, "len('x' * (200 << 20))"))["value"] == 200 << 20
     for code in ("x = 'x' * (300 << 20)", "x = []\nwhile True:\n    x.append('y' * 1_000_000)", "'x' * (200 << 20)"):

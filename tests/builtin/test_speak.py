@@ -29,6 +29,7 @@ async def test_limit_cuts_after_a_whole_word(voice: Voice) -> None:
     assert sum(map(abs, samples(sound)[-1000:])) / 1000 < 60
 
 
+@pytest.mark.slow
 @each("text", ["a" * 5_000, "你好。" * 800, "1 " * 4_000, "9" * 3_000, "🙂" * 500, "., ! " * 2_000])
 async def test_texts_without_words_or_spaces_end_at_the_limit(voice: Voice, text: str) -> None:
     spoken, sound = await say(voice, text, most_seconds=11.25)

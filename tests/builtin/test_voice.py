@@ -45,6 +45,7 @@ async def test_text_speed_and_voice_change_the_sound(voice: Voice) -> None:
     assert first != other and nova.seconds > 3 and german.seconds > 0.4
 
 
+@pytest.mark.slow
 async def test_every_voice_that_openai_names_sounds_different(voice: Voice) -> None:
     heard = await asyncio.gather(
         *(say(voice, "Hello there", name=name) for name in (*VOICES, "en-gb", "de", "fr-fr+f2"))
@@ -52,6 +53,7 @@ async def test_every_voice_that_openai_names_sounds_different(voice: Voice) -> N
     assert all(spoken.seconds > 0.4 for spoken, _ in heard) and len({sound for _, sound in heard}) == len(heard)
 
 
+@pytest.mark.slow
 async def test_a_text_in_another_script_is_spoken_in_its_language(voice: Voice) -> None:
     for text, language in (
         ("Доброе утро, мир", "ru"),
@@ -63,6 +65,7 @@ async def test_a_text_in_another_script_is_spoken_in_its_language(voice: Voice) 
         assert by_name == by_language
 
 
+@pytest.mark.slow
 async def test_a_text_of_three_minutes_is_cut_at_three_minutes(voice: Voice) -> None:
     spoken, sound = await say(voice, TEXT * 100)
     assert spoken.truncated and 177 < spoken.seconds <= 180 and len(sound) == 44 + round(spoken.seconds * 22_050) * 2
@@ -91,6 +94,7 @@ async def test_voices_have_any_case_and_languages_short_codes(voice: Voice) -> N
     assert {name: await voice.named(name) for name in meant} == meant
 
 
+@pytest.mark.slow
 @each("text", [PROSE, TEXT * 20])
 async def test_three_minutes_of_ordinary_english_are_some_400_words(voice: Voice, text: str) -> None:
     spoken, _ = await say(voice, text, most_seconds=1_000)

@@ -24,7 +24,7 @@ from tests.support.databases import prepare
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, without_python: None) -> Path:
     """A data folder of a stopped server, without faults."""
     path = tmp_path / "data"
     secrets.open_folder(path).close()
@@ -200,13 +200,18 @@ async def test_port_of_the_folders_server_is_fine(service: Service) -> None:
     assert f"process {os.getpid()} " in findings["port"][0].text
 
 
-def test_python_of_agents_is_tried(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_of_agents_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     available = sandbox.binary() is not None
-    [finding] = found(folder)["run_python"]
+    [finding] = found(tmp_path)["run_python"]
     assert (finding.grade, "computes" in finding.text) == ("ok", available)
     monkeypatch.setattr(sandbox, "binary", lambda: "/bin/false")
-    [finding] = found(folder)["run_python"]
+    [finding] = found(tmp_path)["run_python"]
     assert finding.grade == "wrong"
+
+
+def test_absent_python_of_agents_is_no_fault(folder: Path) -> None:
+    [finding] = found(folder)["run_python"]
+    assert finding.grade == "ok" and "'python' installs it" in finding.text
 
 
 def test_certificate_for_another_name_or_expiring_is_reported(folder: Path) -> None:

@@ -29,6 +29,7 @@ from tests.support.model_server import ModelServer
 from tests.support.search_engine import KEY as SEARCH_KEY
 from tests.support.search_engine import SearchEngine
 
+pytestmark = pytest.mark.usefixtures("without_python")
 KEY = "sk_test_canary_0123456789"
 
 

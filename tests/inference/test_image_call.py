@@ -60,6 +60,7 @@ async def test_painter_describes_its_picture(lab: Lab) -> None:
 
 # One size each: a large picture takes half a second. The refusal below names all sizes, from the table that accepts
 # them.
+@pytest.mark.slow
 @each(("model", "size"), [("builtin/paint", "1024x1792"), ("lab/status-504", "1536x1024")])
 async def test_painter_and_fallback_paint_large_sizes_of_openai(lab: Lab, model: str, size: str) -> None:
     answer = await lab.post(IMAGES, prompt="a house", model=model, size=size)
@@ -137,8 +138,8 @@ async def test_only_the_first_picture_of_a_request_may_be_refused(lab: Lab, monk
 
 async def test_failed_pictures_are_free(lab: Lab) -> None:
     for response_format in ("b64_json", "url"):
-        body = {"prompt": "hills", "model": "builtin/paint", "n": 2, "response_format": response_format}
-        asking = asyncio.create_task(lab.post(IMAGES, **body))
+        body = {"prompt": "hills", "model": "builtin/paint", "n": 2, "size": "512x512"}
+        asking = asyncio.create_task(lab.post(IMAGES, **body, response_format=response_format))
         first = await until_children(1)
         await until(lambda first=first: children() - first, every_seconds=0.001)
         for helper in children() - first:

@@ -37,6 +37,7 @@ async def test_the_output_is_cut_at_the_cap(lab: Lab, asked: float | None, cap_s
     assert cap_seconds - 3 < seconds(answer) <= cap_seconds and answer.headers["x-audio-truncated"] == "true"
 
 
+@pytest.mark.slow
 async def test_the_largest_cap_is_24_minutes(lab: Lab) -> None:
     answer = await lab.post(GENERATE, input="Hello there. " * 400, model="builtin/voice", tts_max_tokens=10**30)
     assert 180 < seconds(answer) < 1440 and answer.headers["x-audio-truncated"] == "false"

@@ -324,6 +324,7 @@ async def test_unreadable_file_fails_with_a_reason(service: Service, body: bytes
     assert await listed(service, headers, "/conversations") == []
 
 
+@pytest.mark.slow
 async def test_zip_bomb_fails(service: Service) -> None:
     headers = await service.bearer()
     buffer = io.BytesIO()
