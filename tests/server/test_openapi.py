@@ -8,10 +8,12 @@ import subprocess
 import tomllib
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from inspect import isfunction
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import jsonschema_rs
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
@@ -75,10 +77,17 @@ def responses_with_errors() -> Iterator[tuple[str, str, dict[str, Any]]]:
 # --- the document by itself
 
 
-def test_document_is_valid_openapi_3_1() -> None:
+@pytest.mark.slow
+def test_schemas_and_defaults_are_valid_openapi_3_1() -> None:
     from openapi_spec_validator import OpenAPIV31SpecValidator
 
     assert list(OpenAPIV31SpecValidator(DOCUMENT).iter_errors()) == []
+
+
+def test_document_is_valid_openapi_3_1() -> None:
+    package = Path(str(find_spec("openapi_spec_validator").origin)).parent  # type: ignore[union-attr]
+    schema = json.loads((package / "resources" / "schemas" / "v3.1" / "schema.json").read_text())
+    assert list(jsonschema_rs.validator_for(schema).iter_errors(DOCUMENT)) == []
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
     assert (DOCUMENT["openapi"], DOCUMENT["info"]["version"]) == ("3.1.0", VERSION)
     assert DOCUMENT["info"]["license"]["identifier"] == project["license"]

@@ -175,10 +175,11 @@ def _stream_faults(text: str, schema: tuple[str, ...], own: bool) -> list[str]:
         schema = _steps(_at(schema)["$ref"])
     content = next(steps for steps in _below(*schema) if steps[-1] == "contentSchema")
     content = _of_alternatives(content, own)
-    if not text.endswith("\n\n"):
+    *blocks, rest = text.split("\n\n")
+    if rest:
         return ["the stream ends inside an event"]
     found = []
-    for block in text.removesuffix("\n\n").split("\n\n"):
+    for block in blocks:
         if block == ": ping":
             continue
         lines = re.fullmatch(r"(?:event: ([^\n]+)\n)?data: ([^\n]+)", block)
@@ -238,7 +239,7 @@ def _body(answer: httpx.Response, content_type: str) -> Any:
         with contextlib.suppress(orjson.JSONDecodeError):  # a file may only say that it is JSON; no schema takes a text
             return orjson.loads(answer.content)
     if content_type.startswith("text/event-stream"):
-        return answer.text or None
+        return answer.content.decode() or None
     # Of the others the schemas say only that they are some text, and to decode 32 MiB takes seconds.
     return answer.content[:1000].decode("latin-1") or None
 
