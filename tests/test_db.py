@@ -731,6 +731,7 @@ WRITER = """
 """
 
 
+@pytest.mark.slow
 def test_kill_9_at_any_moment_keeps_acknowledged_writes(tmp_path: Path) -> None:
     chance = random.Random(3)
     acknowledged: set[str] = set()

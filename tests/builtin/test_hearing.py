@@ -10,9 +10,11 @@ from typing import Any, BinaryIO
 import pytest
 
 from svc.builtin import hearing
+from svc.builtin.hear import RefusedAudio, samples
 from svc.builtin.hearing import Hearing, Recognized
 from svc.builtin.processes import ProcessPool
 from svc.errors import ApiError, UpstreamFault
+from tests.support.cases import each
 from tests.support.sounds import encoded, tone
 
 OPTIONS: dict[str, Any] = {"language": None, "prompt": None, "temperature": 0.0, "words": False}
@@ -46,6 +48,15 @@ async def test_length_is_that_of_the_samples(ears: Hearing) -> None:
             assert 3 <= await ears.seconds(file, container, "a") < 3.1
 
 
+@each("container", ["wav", "mp3"])
+def test_audio_over_its_limit_is_refused(container: str) -> None:
+    sound = encoded(tone(3), container)
+    with pytest.raises(RefusedAudio, match=r"longer than 0\.04 minutes") as refused:
+        list(samples(io.BytesIO(sound), container, 2.4))
+    assert refused.value.args[0] == "PAYLOAD_TOO_LARGE"
+
+
+@pytest.mark.slow
 async def test_audio_over_30_minutes_is_refused(ears: Hearing) -> None:
     minute = encoded(tone(60)[:44] + bytes(60 * 32_000), "mp3")
     with stored(minute * 31) as file, pytest.raises(ApiError, match="longer than 30 minutes") as refused:
@@ -101,8 +112,6 @@ async def test_caller_that_leaves_ends_the_process(ears: Hearing) -> None:
 
 
 def test_helper_reads_only_the_container_of_the_first_bytes() -> None:
-    from svc.builtin.hear import RefusedAudio, samples
-
     for text in (b"#EXTM3U\nfile:///etc/passwd\n", b"ffconcat version 1.0\nfile /etc/passwd\n", tone(1)):
         with pytest.raises(RefusedAudio, match="damaged"):
             list(samples(io.BytesIO(text), "matroska", 10))

@@ -65,6 +65,7 @@ def test_an_account_is_named_by_its_email_or_its_id(database: Path, capsys: pyte
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_list_into_a_closed_pipe_holds_no_lock_and_prints_no_traceback(database: Path) -> None:
     with command_connection(database) as tx:
         for number in range(3_000):  # more than a pipe takes

@@ -228,6 +228,7 @@ async def test_failed_backup_says_why(service: Service, admin: dict[str, str], f
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.slow
 async def test_backup_ends_with_the_server(config: Config, clocks: Clocks, folder: Path) -> None:
     async with serving(dataclasses.replace(config, backup_dir=folder), clocks) as service:
         admin = await service.bearer()

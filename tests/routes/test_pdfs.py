@@ -128,16 +128,6 @@ async def test_chat_server_gets_the_text_of_a_pdf(
 
 
 @needs_pypdf
-async def test_pdf_keeps_its_context_and_has_a_name(
-    service: Service, headers: dict[str, str], upstream: FormatServer
-) -> None:
-    parts = [part_of("messages", with_texts(b"Rye"), None, context="A recipe."), part_of("messages", with_texts(b"b"))]
-    assert (await ask(service, headers, "messages", request("messages", *parts))).status_code == 200
-    (message,) = upstream.requests[-1].body["messages"]
-    assert message["content"] == "File: document.pdf\n\nA recipe.\n\nRye\nFile: a.pdf\n\nb"
-
-
-@needs_pypdf
 async def test_text_names_missing_pages(service: Service, headers: dict[str, str], upstream: FormatServer) -> None:
     pdf = of_streams(stream(b"BT /F1 12 Tf 50 700 Td (one) Tj ET"), stream(b"x", b"/Filter /Unknown "))
     assert (await ask(service, headers, "messages", request("messages", part_of("messages", pdf)))).status_code == 200
@@ -209,7 +199,9 @@ async def test_pdf_without_text_is_refused_with_its_place(
 
 
 @needs_pypdf
-async def test_request_has_at_most_five_pdfs(service: Service, headers: dict[str, str], upstream: FormatServer) -> None:
+async def test_request_has_at_most_five_pdfs_which_keep_their_context_and_have_names(
+    service: Service, headers: dict[str, str], upstream: FormatServer
+) -> None:
     pdf = with_texts(b"a")
     for api in PATHS:
         sixth = await ask(service, headers, api, request(api, *[part_of(api, pdf)] * 6))
@@ -217,8 +209,11 @@ async def test_request_has_at_most_five_pdfs(service: Service, headers: dict[str
         assert sixth.status_code == 400
         assert error_of(api, sixth)["message"] == f"{place}: a request may have 5 PDFs for this model. Send fewer."
     assert upstream.requests == []
-    five = await ask(service, headers, "messages", request("messages", *[part_of("messages", pdf)] * 5))
+    first = part_of("messages", with_texts(b"Rye"), None, context="A recipe.")
+    five = await ask(service, headers, "messages", request("messages", first, *[part_of("messages", pdf)] * 4))
     assert five.status_code == 200
+    (message,) = upstream.requests[-1].body["messages"]
+    assert message["content"] == "File: document.pdf\n\nA recipe.\n\nRye" + "\nFile: a.pdf\n\na" * 4
 
 
 @needs_pypdf
