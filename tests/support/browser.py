@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import httpx
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, async_playwright, expect
 
 from svc.billing import wallet
 from svc.schema import command_connection
@@ -65,7 +65,7 @@ class Watch:
     seen: list[str] = field(default_factory=list)
 
     def follow(self, context: BrowserContext) -> None:
-        context.on("console", lambda message: self._say(f"console {message.type}: {message.text}"))
+        context.on("console", lambda message: self._say(_console_line(message)))
         context.on("weberror", lambda error: self._say(f"error: {error.error}"))
         context.on("request", lambda request: self._request(request.url))
 
@@ -79,6 +79,11 @@ class Watch:
 
     def check(self) -> None:
         assert self.seen == [], self.seen
+
+
+def _console_line(message: ConsoleMessage) -> str:
+    """Return the line with the address that it is about: "404" alone does not name the request."""
+    return f"console {message.type}: {message.text} {message.location['url']}"
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,24 @@ from tests.support.browser_chat import answered, keep_conversation
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
-MOST_TABS = 80
+MOST_PRESSES = 80
 FOCUSED = """() => {
     const one = document.activeElement;
     const text = one.labels?.[0]?.textContent ?? one.getAttribute("aria-label") ?? one.textContent;
     return one === document.body ? "" : text.trim();
+}"""
+
+# What has the focus right after the address has changed, and some frames after it was moved to the search at once.
+MOVED_BEFORE_A_FRAME = """async (address) => {
+    const changed = new Promise(resolve => addEventListener("hashchange", resolve, {once: true}));
+    document.activeElement.blur();
+    location.hash = address;
+    await changed;
+    const first = document.activeElement.id;
+    document.getElementById("conversation-search").focus();
+    for (let frame = 0; frame < 3; frame++)
+        await new Promise(drawn => requestAnimationFrame(() => setTimeout(drawn)));
+    return [first, document.activeElement.id];
 }"""
 
 
@@ -33,18 +46,23 @@ async def press(page: Page, *keys: str) -> None:
         await page.keyboard.press(key)
 
 
-async def tab_to(page: Page, name: str, *, back: bool = False) -> None:
-    """Press Tab until an element whose label begins with `name` has the focus, and can be seen."""
+async def move_to(page: Page, name: str, key: str) -> None:
+    """Press `key` until an element whose label begins with `name` has the focus."""
     seen = []
-    for _ in range(MOST_TABS):
+    for _ in range(MOST_PRESSES):
         seen.append(await page.evaluate(FOCUSED))
         if seen[-1].startswith(name):
-            assert await page.evaluate(
-                "document.activeElement.checkVisibility({visibilityProperty: true, opacityProperty: true})"
-            )
             return
-        await press(page, "Shift+Tab" if back else "Tab")
-    raise AssertionError(f"{name} cannot be reached: {seen}")
+        await press(page, key)
+    raise AssertionError(f"{name} cannot be reached by {key}: {seen}")
+
+
+async def tab_to(page: Page, name: str, *, back: bool = False) -> None:
+    """Press Tab until an element whose label begins with `name` has the focus, and can be seen."""
+    await move_to(page, name, "Shift+Tab" if back else "Tab")
+    assert await page.evaluate(
+        "document.activeElement.checkVisibility({visibilityProperty: true, opacityProperty: true})"
+    )
 
 
 async def tab_into_navigation(page: Page, name: str) -> None:
@@ -110,12 +128,12 @@ async def test_conversation_is_found_changed_and_deleted_by_keyboard(
         await expect(page.locator("mark")).to_have_text("kept")
         await press(page, "ArrowDown", "Enter")
         await page.wait_for_url(f"**/#/chat/{kept}")
+        await expect(page.get_by_label("Message", exact=True)).to_be_focused()
         for name, field, value in (("Chat settings", "Temperature", "0.5"), ("Rename", "", "Renamed")):
             await press(page, "Control+k")
             await tab_to(page, "Actions for A kept one")
             await press(page, "Enter")
-            while not (await page.evaluate(FOCUSED)).startswith(name):
-                await press(page, "ArrowDown")
+            await move_to(page, name, "ArrowDown")
             await press(page, "Enter")
             if field:
                 await tab_to(page, field)
@@ -133,6 +151,14 @@ async def test_conversation_is_found_changed_and_deleted_by_keyboard(
         await expect(page.locator(".conversation > a")).to_have_text("Renamed")
 
 
+async def test_chat_takes_the_focus_with_its_view_and_not_later(server: RunningServer, browser: Browser) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server)
+    kept = await asyncio.to_thread(keep_conversation, server, visitor, ["A question", "An answer"])
+    async with signed_in(browser, server, visitor=visitor) as page:
+        await page.locator(".conversation").wait_for()
+        assert await page.evaluate(MOVED_BEFORE_A_FRAME, f"#/chat/{kept}") == ["composer", "conversation-search"]
+
+
 @pytest.mark.parametrize("width", [1440, pytest.param(390, marks=pytest.mark.soak)])
 async def test_model_and_menus_are_chosen_by_keyboard(server: RunningServer, browser: Browser, width: int) -> None:
     visitor = await asyncio.to_thread(new_visitor, server)
@@ -146,8 +172,7 @@ async def test_model_and_menus_are_chosen_by_keyboard(server: RunningServer, bro
         await expect(page.get_by_role("button", name="Model:")).to_have_accessible_name(re.compile("echo"))
         await tab_into_navigation(page, visitor.email[:1].upper() + visitor.email)  # the avatar and the address
         await press(page, "Enter")
-        while await page.evaluate(FOCUSED) != "Settings":
-            await press(page, "ArrowDown")
+        await move_to(page, "Settings", "ArrowDown")
         await press(page, "Enter")
         await page.get_by_role("button", name="Change password").wait_for()
         await tab_to(page, "Change password")

@@ -10,6 +10,7 @@ from tests.support.browser import WITH_BROWSER, new_context, new_visitor, opened
 from tests.support.browser_chat import say
 from tests.support.model_server import ModelServer
 from tests.support.server import RunningServer, free_port, running_server
+from tests.support.waiting import until
 
 pytestmark = WITH_BROWSER
 
@@ -60,9 +61,7 @@ async def test_restart_before_any_text_keeps_the_question(tmp_path: Path, browse
             async with new_context(browser, server, visitor, allow=TOLD) as context:
                 page = await opened(context)
                 await say(page, "Are you there?")
-                async with asyncio.timeout(10):
-                    while not models.requests:
-                        await asyncio.sleep(0.01)
+                await until(lambda: models.requests)
                 assert await server.stop() == 0
                 await expect(page.locator(".ending")).to_contain_text("This answer was interrupted")
                 async with running_server(tmp_path, env):

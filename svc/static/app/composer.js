@@ -61,10 +61,13 @@ export function Composer({ id, busy, priced, onSend, onQueue, onStop, onEditLast
       area.current.focus();
     };
     addEventListener("svc-draft", put);
+    return () => removeEventListener("svc-draft", put);
+  }, [id]);
+  useLayoutEffect(() => {
+    // With the view, not a frame later: a person who has moved the focus by then keeps it
     const taken = fresh && document.activeElement !== document.body; // somebody is faster than the first load
     fresh = false;
     if (!taken && matchMedia("(hover: hover)").matches) area.current.focus({ preventScroll: true });
-    return () => removeEventListener("svc-draft", put);
   }, [id]);
   useWindowFiles({
     dragging,
