@@ -493,7 +493,9 @@ async def test_read_of_a_cancelled_caller_is_not_run(db: Database) -> None:
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 
 
-@pytest.mark.parametrize(("kind", "cpu_seconds"), [("read", 0.25), ("heavy_read", 1.0)])
+@pytest.mark.parametrize(
+    ("kind", "cpu_seconds"), [("read", 0.25), pytest.param("heavy_read", 1.0, marks=pytest.mark.slow)]
+)
 async def test_read_over_its_cpu_limit_is_overloaded_and_the_reader_continues(
     db: Database, kind: str, cpu_seconds: float
 ) -> None:

@@ -103,7 +103,7 @@ def test_a_thousand_streams_keep_the_bytes_of_their_events(api: str) -> None:
 
 @each("api", APIS)
 def test_events_keep_their_bytes(api: str) -> None:
-    play(api, 100)
+    play(api, settings.default.max_examples)
 
 
 def play(api: str, count: int) -> None:
