@@ -15,6 +15,7 @@ from tests.support.tool_server import Asked, http, scripted
 
 RIGHT = "the night train to Vienna leaves at 22:40 from platform nine"
 WRONG = "the night train to Vienna leaves at 23:40 from platform nine"
+CITING = f'say It says "{RIGHT}" [26]. Or "{WRONG}" [26]. Every day [26], `[26]`.'  # the number of its passage
 FIND = 'tool find_in_files {"query": "night train to Vienna"}\n---\n'
 _OTHERS = [
     f"## Section {number}\n\nAbout lamps, fog or horns, part {number}. " + "Words. " * 70 for number in range(60)

@@ -1,10 +1,12 @@
 """Firefox takes one path of each feature of the web application, in one browser for all tests."""
 
+import asyncio
 import json
 
 import pytest
 
-from tests.support.browser import PASSWORD, new_email
+from tests.support.browser import PASSWORD, new_email, new_visitor
+from tests.support.cited import CITING, RIGHT, TIMETABLE, project_with
 from tests.support.firefox import FIND, FIREFOX, Firefox
 from tests.support.hostile_previews import OWN, SHOW, noticing, noticing_each
 from tests.support.server import RunningServer
@@ -155,3 +157,19 @@ async def test_firefox_shows_the_page_in_a_language(
     await fox.until("() => document.querySelector('.greeting') !== null")
     send_is_left = await fox.run("() => document.querySelector('.send').getBoundingClientRect().x < innerWidth / 2")
     assert send_is_left is (direction == "rtl")
+
+
+async def test_firefox_opens_a_cited_passage_in_its_file(server: RunningServer, fox: Firefox) -> None:
+    visitor = await asyncio.to_thread(new_visitor, server, model="builtin/script")
+    project, _ = await project_with(server, visitor, ("trains.md", TIMETABLE.encode()))
+    async with server.client(headers=visitor.headers) as client:
+        chat: str = (await client.post("/conversations", json={"project_id": project})).json()["id"]
+        asked = {"model": "builtin/script", "messages": [{"role": "user", "content": CITING}]}
+        done = await client.post("/v1/chat/completions", json=asked, headers={"x-service-conversation": chat})
+        assert done.status_code == 200, done.text
+    await fox.show(server, visitor, 500, f"/#/projects/{project}")
+    await fox.sees("Ready")
+    await fox.open(f"{server.base_url}/#/chat/{chat}")
+    await fox.sees("not in the file")
+    await fox.click("button", "[26] trains.md")
+    await fox.until("text => document.querySelector('dialog mark')?.textContent.includes(text) === true", RIGHT)

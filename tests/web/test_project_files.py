@@ -11,15 +11,13 @@ from svc.builtin.archive import TextPage
 from svc.builtin.passages import passages_of
 from tests.support.browser import LOOKS, WITH_BROWSER, Theme, findings, new_visitor, signed_in
 from tests.support.browser_chat import answered, refuse_once, say
-from tests.support.cited import FIND, RIGHT, TIMETABLE, WRONG, are_read, project_with
-from tests.support.firefox import FIREFOX, Firefox
+from tests.support.cited import CITING, FIND, RIGHT, TIMETABLE, WRONG, are_read, project_with
 from tests.support.pdfs import needs_pypdf, with_texts
 from tests.support.server import RunningServer
 
 pytestmark = WITH_BROWSER
 
 BOTH_LOOKS = pytest.mark.parametrize(("width", "theme"), LOOKS)
-CITING = f'say It says "{RIGHT}" [26]. Or "{WRONG}" [26]. Every day [26], `[26]`.'  # the number of its passage
 DROP = """([zone, name, text]) => {
     const dataTransfer = new DataTransfer();
     dataTransfer.items.add(new File([text], name));
@@ -273,21 +271,3 @@ async def test_passage_of_a_file_that_changed_shows_as_it_was_cited(
         await expect(dialog).to_contain_text("This file has changed or is no longer in a project.")
         await expect(dialog.locator("mark")).to_contain_text(RIGHT)
         assert await findings(page) == []
-
-
-@pytest.mark.needs(FIREFOX)
-@pytest.mark.slow
-async def test_firefox_opens_a_cited_passage_in_its_file(server: RunningServer, fox: Firefox) -> None:
-    visitor = await asyncio.to_thread(new_visitor, server, model="builtin/script")
-    project, _ = await project_with(server, visitor, ("trains.md", TIMETABLE.encode()))
-    async with server.client(headers=visitor.headers) as client:
-        chat: str = (await client.post("/conversations", json={"project_id": project})).json()["id"]
-        asked = {"model": "builtin/script", "messages": [{"role": "user", "content": CITING}]}
-        done = await client.post("/v1/chat/completions", json=asked, headers={"x-service-conversation": chat})
-        assert done.status_code == 200, done.text
-    await fox.show(server, visitor, 500, f"/#/projects/{project}")
-    await fox.sees("Ready")
-    await fox.open(f"{server.base_url}/#/chat/{chat}")
-    await fox.sees("not in the file")
-    await fox.click("button", "[26] trains.md")
-    await fox.until("text => document.querySelector('dialog mark')?.textContent.includes(text) === true", RIGHT)
