@@ -310,7 +310,7 @@ async def test_images_and_speech_respect_limits(service: Service, owner: str) ->
     async def post(path: str, **body: Any) -> httpx.Response:
         return await service.client.post(path, json=body, headers=bearer(key["key"]))
 
-    picture = {"prompt": "a pine", "model": "builtin/paint", "size": "256x256"}
+    picture = {"prompt": "a pine", "model": "builtin/paint", "size": "64x64"}
     assert (await post("/v1/images/generations", **picture)).status_code == 200
     speech = {"input": "hello", "model": "builtin/voice", "tts_max_tokens": 4096}
     for refused in (await post("/v1/images/generations", **picture), await post("/v1/audio/generate", **speech)):

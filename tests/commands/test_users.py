@@ -83,9 +83,8 @@ def test_list_into_a_closed_pipe_holds_no_lock_and_prints_no_traceback(database:
 
 
 def test_a_password_from_standard_input_signs_in(database: Path) -> None:
-    arguments = [sys.executable, "-m", "svc", "user", "add", "bob@example.com", "--name", "Bob"]
-    environ = {**os.environ, "SVC_DATA_DIR": str(database.parent)}
-    answer = subprocess.run(arguments, cwd=ROOT, env=environ, input=PASSWORD + "\n", capture_output=True, text=True)
+    words = ("user", "add", "bob@example.com", "--name", "Bob")
+    answer = command_on(database.parent, *words, stdin=f"{PASSWORD}\n")
     assert answer.returncode == 0 and "password" not in answer.stdout
     with closing(sqlite3.connect(database)) as conn:
         (stored,) = conn.execute("SELECT password_hash FROM accounts WHERE email = 'bob@example.com'").fetchone()

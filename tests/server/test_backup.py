@@ -50,6 +50,7 @@ async def test_process_that_cannot_start_is_an_error(tmp_path: Path) -> None:
         assert (await finished(one))["error"] == "no process can be started: Too many open files"
 
 
+@pytest.mark.slow
 async def test_second_backup_is_refused_while_one_is_made(tmp_path: Path) -> None:
     one = backups(tmp_path, tmp_path, [])
     await one.start()
