@@ -384,3 +384,12 @@ def test_record_that_is_full_says_that_events_are_missing(more_bytes: int) -> No
     writer([{"type": "step"}])
     *kept, last = progress.events
     assert last == b'{"type":"truncated"}' not in kept and len(kept) == EVENTS_BYTES // 100_000 + 2
+
+
+@each(("length", "is_whole"), [(3_996, True), (3_997, False)])
+def test_record_keeps_a_result_of_4000_characters_as_it_is(length: int, is_whole: bool) -> None:
+    progress = loop.Progress()
+    result = ["x" * length]
+    EventWriter("run_1", progress)([{"type": "tool_result", "result": result}])
+    (kept,) = map(orjson.loads, progress.events)
+    assert kept["result"] == (result if is_whole else orjson.dumps(result).decode()[:4_000])

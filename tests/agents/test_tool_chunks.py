@@ -99,5 +99,7 @@ def test_stored_steps_are_bounded_and_their_results_short() -> None:
     assert stored_steps([]) is None
     kept = orjson.loads(stored_steps(pair) or "")
     assert len(kept[1]["tool_result"]["result"]) == 4_000 and kept[0] == pair[0]
+    whole = {"tool_result": {"id": "1", "result": ["x" * 3_996]}}  # 4,000 characters of JSON, with its four marks
+    assert orjson.loads(stored_steps([whole]) or "") == [whole]
     many = stored_steps([{**step} for _ in range(100) for step in pair]) or ""
     assert len(many) <= STEPS_BYTES and orjson.loads(many)[0] == pair[0]

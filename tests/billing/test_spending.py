@@ -60,6 +60,31 @@ def test_slices_have_the_same_rows_as_one_query(filled: Path, monkeypatch: Any, 
             assert {name: sum(row[name] for row in rows) for name in COUNTS} == {name: total[name] for name in COUNTS}
 
 
+def test_slice_has_at_most_500_accounts(filled: Path) -> None:
+    with closing(connect(filled, query_only=True)) as conn:
+        ids = [row[0] for row in conn.execute("SELECT id FROM accounts ORDER BY id")]
+        place, places = spending.rows_after(conn, spending.month_period(MONTHS[-1]), ["user"], ("",))[1], []
+        while place is not None:
+            places.append(place)
+            place = spending.rows_after(conn, spending.month_period(MONTHS[-1]), ["user"], place)[1]
+    assert places == [(ids[499],), (ids[999],), (ids[-1],)]
+
+
+@each(("count", "sizes"), [(10_000, [10_000, 0]), (10_001, [10_000, 1])])
+def test_slice_of_names_has_at_most_10_000_rows(count: int, sizes: list[int]) -> None:
+    conn = empty_database()
+    account_id = accounts.add_account(conn, "ada@example.com", None, None, NOW).id
+    for number in range(count):
+        add_call(conn, (account_id, None, f"m/{number:05}", "2026-09-01", ""), 1, 1, 1)
+    found, place = [], None
+    while True:
+        rows, place = spending.rows_after(conn, spending.month_period("2026-09"), ["model"], place)
+        found.append(len(rows))
+        if place is None:
+            break
+    assert found == sizes
+
+
 def test_cut_list_says_so_and_its_total_does_not_shrink(filled: Path) -> None:
     with closing(connect(filled, query_only=True)) as conn:
         period = spending.month_period(MONTHS[-1])

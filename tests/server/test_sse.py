@@ -164,6 +164,27 @@ async def test_ping_is_sent_after_each_silence_and_not_earlier() -> None:
     }
 
 
+async def test_an_unread_ping_is_not_followed_by_another_after_twice_its_time() -> None:
+    asked = asyncio.Event()
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        await asked.wait()
+        yield b"one\n\n"
+
+    caller = Caller(stalled=True)
+    running = asyncio.create_task(run(stream(events(), Drain(), ping_seconds=100), caller))
+    await run_ready()
+    for seconds in (100, 100, 250):
+        advance_loop(seconds)
+        await run_ready()
+    caller.readable.set()
+    await run_ready()
+    assert caller.body == PING
+    asked.set()
+    await running
+    assert caller.body == PING + b"one\n\n"
+
+
 async def test_disconnect_cancels_the_generator_with_one_clean_up() -> None:
     cleaned = []
 

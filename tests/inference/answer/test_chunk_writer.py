@@ -235,6 +235,16 @@ def test_waiting_fields_of_a_choice_are_not_repeated_with_its_texts() -> None:
     assert [choice.get("token_ids") for choice in choices] == [None, [1], None, None]
 
 
+def test_waiting_fields_in_a_text_itself_are_of_a_text_itself_are_in_its_repeats() -> None:
+    stream = writer()
+    text = {"choices": [{"index": 0, "delta": {"content": "a"}, "token_ids": [1]}]}
+    raws = (delta(content=""), text, repeats_of(text, "b", "c"))
+    chunks = as_sent(chunk for raw in raws for chunk in stream.feed(raw))
+    choices = [choice for chunk in chunks for choice in chunk["choices"]]
+    assert "".join(choice["delta"]["content"] for choice in choices) == "abc"
+    assert [choice.get("token_ids") for choice in choices if choice["delta"]["content"]] == [[1], [1], [1]]
+
+
 def test_no_chunk_follows_the_end() -> None:
     stream, last = writer(), delta(content="b")
     for raw in (delta(content="a"), last):

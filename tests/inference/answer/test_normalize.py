@@ -33,6 +33,13 @@ def test_second_half_of_an_emoji_alone_is_replaced_at_once() -> None:
     assert text_of([*stream.feed(delta(content="\ude00\U0001f642")), *stream.finish()]) == "\ufffd\U0001f642"
 
 
+def test_lowest_and_highest_low_surrogates_alone_are_replaced() -> None:
+    for half in ("\udc00", "\udfff"):
+        stream = writer()
+        assert text_of(stream.feed(delta(content=f"a{half}"))) == "a\ufffd"
+        assert text_of([*stream.feed(delta(content="b")), *stream.finish()]) == "b"
+
+
 # --- tool calls
 
 
