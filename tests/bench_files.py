@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -27,12 +28,26 @@ from tests.routes.test_project_files import artifact, listed, project_of
 FILE_BYTES = 5_000_000
 SEARCH_MILLIS, ADDING_SECONDS, STEP_MILLIS = 100, 1.0, 50
 CONSONANTS, VOWELS = "bcdfghklmnprstvw", "aeiou"
-_random = random.Random(1)
-WORDS = [
-    "".join(_random.choice(CONSONANTS) + _random.choice(VOWELS) for _ in range(_random.randint(1, 4)))
-    for _ in range(40_000)
-]
-SHARES = [*accumulate(1 / (place + 5) for place in range(len(WORDS)))]  # as in natural texts
+WORDS = 40_000
+
+
+@cache
+def _words() -> list[str]:
+    chosen = random.Random(1)
+    return [
+        "".join(chosen.choice(CONSONANTS) + chosen.choice(VOWELS) for _ in range(chosen.randint(1, 4)))
+        for _ in range(WORDS)
+    ]
+
+
+def chosen_words(chosen: random.Random, count: int) -> str:
+    """Return words, of which few are frequent, as in natural texts."""
+    return " ".join(chosen.choices(_words(), cum_weights=_shares(), k=count))
+
+
+@cache
+def _shares() -> list[float]:
+    return [*accumulate(1 / (place + 5) for place in range(WORDS))]
 
 
 def text(size: int, seed: int) -> str:
@@ -40,7 +55,7 @@ def text(size: int, seed: int) -> str:
     chosen = random.Random(seed)
     paragraphs, length = [], 0
     while length < size:
-        paragraph = " ".join(chosen.choices(WORDS, cum_weights=SHARES, k=chosen.randint(30, 150))).capitalize() + "."
+        paragraph = chosen_words(chosen, chosen.randint(30, 150)).capitalize() + "."
         paragraphs.append(paragraph)
         length += len(paragraph) + 2
     return "\n\n".join(paragraphs)[:size]
@@ -76,7 +91,7 @@ async def search_millis(service: Service, account_id: str, project_id: str, coun
         return found
 
     for seed in range(count):
-        query = " ".join(random.Random(seed).choices(WORDS, cum_weights=SHARES, k=3 + seed % 6))
+        query = chosen_words(random.Random(seed), 3 + seed % 6)
         assert await service.state["db"].heavy_read(measured, query)
     return sorted(took)
 

@@ -59,8 +59,8 @@ def docstrings(node: ast.AST) -> Iterator[str]:
             for paragraph in re.split(r"\n\s*\n", ast.get_docstring(node) or "")
             if "->" not in paragraph and "\n  " not in paragraph
         )
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+    for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for child in getattr(node, part, ()):
             yield from docstrings(child)
 
 

@@ -220,9 +220,13 @@ def test_lines_of_threads_do_not_mix(lines: Lines) -> None:
 # --- what the libraries log
 
 
+@pytest.fixture(scope="module")
+def no_old_tasks() -> None:
+    gc.collect()  # unfinished tasks of earlier modules would log their end
+
+
 @pytest.fixture
-def library_log(lines: Lines) -> Iterator[Log]:
-    gc.collect()  # unfinished tasks of earlier tests would log their end
+def library_log(no_old_tasks: None, lines: Lines) -> Iterator[Log]:
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
     names = ("aiosqlite", "httpx", "httpcore", "asyncio")

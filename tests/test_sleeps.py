@@ -1,10 +1,13 @@
 """Tests wait for a condition, and sleep for a fixed time only for a reason."""
 
 import ast
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.support.trees import tree_of
 
 ROOT = Path(__file__).parent.parent
 # So long only what never answers sleeps. A test that passes does not wait for it.
@@ -76,9 +79,8 @@ def fixed_sleeps(path: Path) -> Iterator[str]:
     """Yield the function of each sleep for a fixed time. A `while` loop that sleeps waits for its condition: pytest's
     own timeout ends it.
     """
-    text = path.read_text()
-    if "sleep(" in text:  # to parse all tests takes seconds
-        yield from _fixed_in(ast.parse(text), "", polls=False)
+    if re.search(r"sleep\([\s(]*[\d.]", path.read_text()):  # to parse all tests takes seconds
+        yield from _fixed_in(tree_of(path), "", polls=False)
 
 
 def _fixed_in(node: ast.AST, function: str, *, polls: bool) -> Iterator[str]:
@@ -93,7 +95,8 @@ def _fixed_in(node: ast.AST, function: str, *, polls: bool) -> Iterator[str]:
 
 
 def _is_fixed(call: ast.Call) -> bool:
-    if ast.unparse(call.func).rpartition(".")[2] != "sleep" or not call.args:
+    name = getattr(call.func, "attr", getattr(call.func, "id", None))  # of a method or of a function
+    if name != "sleep" or not call.args:
         return False
     seconds = call.args[0]
     return isinstance(seconds, ast.Constant) and 0 < seconds.value < _ENDLESS_SECONDS

@@ -64,6 +64,7 @@ async def test_audio_over_30_minutes_is_refused(ears: Hearing) -> None:
     assert refused.value.status == 413
 
 
+@pytest.mark.slow
 async def test_weights_that_are_not_those_of_the_package_are_used_only_in_a_folder_of_the_operator(
     ears: Hearing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,6 +74,7 @@ async def test_weights_that_are_not_those_of_the_package_are_used_only_in_a_fold
     assert await heard(ears, tone(1), folder=hearing.weights()) == Recognized(1.0, "en")
 
 
+@pytest.mark.slow
 async def test_two_accounts_are_heard_at_once_and_a_third_call_waits_only_so_long(ears: Hearing) -> None:
     begun = [asyncio.create_task(heard(ears, tone(1), account_id)) for account_id in "ab"]
     while ears._pool.at_work() < 2:

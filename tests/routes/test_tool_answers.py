@@ -1,12 +1,10 @@
 """Hosted web search in Responses and Messages, with the SDKs of the vendors."""
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
 import httpx
 import httpx2
-import openai
 import pytest
 
 from svc.billing import wallet
@@ -14,8 +12,13 @@ from svc.config import Config
 from tests.conftest import Clocks, Service, serving
 from tests.support.cases import each
 from tests.support.format_server import FormatServer
+from tests.support.late_imports import import_late
 from tests.support.money import assert_exact, watch
 from tests.support.search_engine import SearchEngine
+
+if TYPE_CHECKING:
+    import anthropic
+    import openai
 
 PRICE = 5_000
 GOAL = 'say Let me look.\ntool web_search {"query": "x"}\n---\nsay As [1] says.'
@@ -51,7 +54,10 @@ def client_of(service: Service) -> httpx.AsyncClient:
 
 
 @pytest.fixture
-async def of_openai(service: Service) -> AsyncIterator[openai.AsyncOpenAI]:
+async def of_openai(service: Service) -> AsyncIterator["openai.AsyncOpenAI"]:
+    import_late("openai")
+    import openai
+
     async with openai.AsyncOpenAI(
         api_key=await key_of(service),
         base_url=f"{service.config.base_url}/v1",
@@ -62,7 +68,10 @@ async def of_openai(service: Service) -> AsyncIterator[openai.AsyncOpenAI]:
 
 
 @pytest.fixture
-async def of_anthropic(service: Service) -> AsyncIterator[anthropic.AsyncAnthropic]:
+async def of_anthropic(service: Service) -> AsyncIterator["anthropic.AsyncAnthropic"]:
+    import_late("anthropic")
+    import anthropic
+
     async with anthropic.AsyncAnthropic(
         api_key=await key_of(service),
         base_url=service.config.base_url,
@@ -85,7 +94,7 @@ def message(goal: str, tool: dict[str, Any] | None = None, **fields: Any) -> dic
 
 @each("kind", ["web_search", "web_search_preview", "web_search_2025_08_26", "web_search_preview_2025_03_11"])
 async def test_response_has_the_search_and_its_citations(
-    service: Service, of_openai: openai.AsyncOpenAI, engine: SearchEngine, kind: str
+    service: Service, of_openai: "openai.AsyncOpenAI", engine: SearchEngine, kind: str
 ) -> None:
     body: Any = {"model": "builtin/script", "input": GOAL, "tools": [{"type": kind}]}
     response = await of_openai.responses.create(**body)
@@ -110,7 +119,7 @@ async def test_response_has_the_search_and_its_citations(
     assert_exact(service.config.data_dir / "service.db")
 
 
-async def test_sources_are_named_if_the_request_includes_them(of_openai: openai.AsyncOpenAI) -> None:
+async def test_sources_are_named_if_the_request_includes_them(of_openai: "openai.AsyncOpenAI") -> None:
     response = await of_openai.responses.create(
         model="builtin/script",
         input=GOAL,
@@ -122,7 +131,7 @@ async def test_sources_are_named_if_the_request_includes_them(of_openai: openai.
 
 
 async def test_message_has_the_search_its_results_and_citations(
-    service: Service, of_anthropic: anthropic.AsyncAnthropic, engine: SearchEngine
+    service: Service, of_anthropic: "anthropic.AsyncAnthropic", engine: SearchEngine
 ) -> None:
     made: Any = await of_anthropic.messages.create(**message(GOAL))
     assert [block.type for block in made.content] == ["text", "server_tool_use", "web_search_tool_result", "text"]
@@ -158,7 +167,7 @@ async def test_each_search_has_its_price_in_the_ledger_and_the_header(service: S
     assert [row["amount_micros"] for row in rows if row["amount_micros"] < 0] == [-PRICE]
 
 
-async def test_uses_and_domains_are_limits(of_anthropic: anthropic.AsyncAnthropic, engine: SearchEngine) -> None:
+async def test_uses_and_domains_are_limits(of_anthropic: "anthropic.AsyncAnthropic", engine: SearchEngine) -> None:
     goal = 'tool web_search {"query": "a"}\n---\ntool web_search {"query": "b"}\n---\nsay ok'
     made: Any = await of_anthropic.messages.create(**message(goal, {"max_uses": 1}))
     results = [block.content for block in made.content if block.type == "web_search_tool_result"]
@@ -168,12 +177,14 @@ async def test_uses_and_domains_are_limits(of_anthropic: anthropic.AsyncAnthropi
     assert [one.url for one in only.content[2].content] == ["https://fog.example/b?x=1"]
     without: Any = await of_anthropic.messages.create(**message(GOAL, {"blocked_domains": ["fog.example"]}))
     assert [one.url for one in without.content[2].content] == ["https://light.example/a"]
+    import anthropic
+
     with pytest.raises(anthropic.BadRequestError):
         await of_anthropic.messages.create(**message(GOAL, {"allowed_domains": ["a"], "blocked_domains": ["b"]}))
 
 
 async def test_step_that_also_calls_a_function_of_the_client_ends_with_it(
-    of_openai: openai.AsyncOpenAI, engine: SearchEngine
+    of_openai: "openai.AsyncOpenAI", engine: SearchEngine
 ) -> None:
     body: Any = {"model": "builtin/script", "tools": [{"type": "web_search"}, FUNCTION]}
     for goal in ("", GOAL.replace("---\nsay As [1] says.", "---\nsay And.\n")):
@@ -188,7 +199,7 @@ async def test_step_that_also_calls_a_function_of_the_client_ends_with_it(
 
 
 async def test_blocks_of_a_message_have_the_same_order_in_json_and_streams(
-    of_anthropic: anthropic.AsyncAnthropic,
+    of_anthropic: "anthropic.AsyncAnthropic",
 ) -> None:
     look = {"name": "look", "input_schema": {"type": "object"}}
     body = message('say One.\ntool web_search {"query": "a"}\ntool look {}\n---\nsay never')
@@ -202,7 +213,7 @@ async def test_blocks_of_a_message_have_the_same_order_in_json_and_streams(
 
 
 async def test_engine_that_fails_is_a_result_and_costs_nothing(
-    service: Service, of_anthropic: anthropic.AsyncAnthropic, engine: SearchEngine
+    service: Service, of_anthropic: "anthropic.AsyncAnthropic", engine: SearchEngine
 ) -> None:
     engine.status = 429
     made: Any = await of_anthropic.messages.create(**message(GOAL))
@@ -211,7 +222,7 @@ async def test_engine_that_fails_is_a_result_and_costs_nothing(
     assert_exact(service.config.data_dir / "service.db")
 
 
-async def test_item_of_a_failed_search_says_so(of_openai: openai.AsyncOpenAI, engine: SearchEngine) -> None:
+async def test_item_of_a_failed_search_says_so(of_openai: "openai.AsyncOpenAI", engine: SearchEngine) -> None:
     engine.status = 429
     body: Any = {"model": "builtin/script", "input": GOAL, "tools": [{"type": "web_search"}]}
     response = await of_openai.responses.create(**body)
@@ -228,7 +239,7 @@ async def test_item_of_a_failed_search_says_so(of_openai: openai.AsyncOpenAI, en
 
 
 async def test_fault_of_the_model_after_a_search_ends_the_stream_as_failed(
-    service: Service, of_openai: openai.AsyncOpenAI, engine: SearchEngine
+    service: Service, of_openai: "openai.AsyncOpenAI", engine: SearchEngine
 ) -> None:
     body: Any = {
         "model": "builtin/script",
@@ -241,7 +252,7 @@ async def test_fault_of_the_model_after_a_search_ends_the_stream_as_failed(
     assert_exact(service.config.data_dir / "service.db")
 
 
-async def test_forced_search_is_forced_once(of_openai: openai.AsyncOpenAI, engine: SearchEngine) -> None:
+async def test_forced_search_is_forced_once(of_openai: "openai.AsyncOpenAI", engine: SearchEngine) -> None:
     choice: Any = {"type": "web_search"}
     response = await of_openai.responses.create(
         model="builtin/script", input=GOAL, tools=[{"type": "web_search"}], tool_choice=choice
@@ -249,7 +260,7 @@ async def test_forced_search_is_forced_once(of_openai: openai.AsyncOpenAI, engin
     assert response.output_text.endswith("As [1] says.") and len(engine.requests) == 1
 
 
-async def test_allowed_tools_may_name_the_search(of_openai: openai.AsyncOpenAI, engine: SearchEngine) -> None:
+async def test_allowed_tools_may_name_the_search(of_openai: "openai.AsyncOpenAI", engine: SearchEngine) -> None:
     choice: Any = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]}
     tools: Any = [{"type": "web_search"}, FUNCTION]
     response = await of_openai.responses.create(model="builtin/script", input=GOAL, tools=tools, tool_choice=choice)

@@ -1,6 +1,5 @@
 """Paths of OpenAI's and Anthropic's API that do not exist here."""
 
-import openai
 import pytest
 
 from app import ROUTES
@@ -8,6 +7,7 @@ from svc.server.absent import ABSENT, not_found
 from tests.conftest import Service
 from tests.support.answers import assert_error
 from tests.support.cases import each
+from tests.support.late_imports import import_late
 
 NAMED = {
     "/v1/embeddings": "no embeddings endpoint",
@@ -58,6 +58,9 @@ def test_a_path_of_any_length_is_looked_up_once() -> None:
 
 
 async def test_openai_client_shows_the_sentence(service: Service) -> None:
+    import_late("openai")
+    import openai
+
     client = openai.AsyncOpenAI(
         api_key="x", base_url=f"{service.config.base_url}/v1", http_client=service.client, max_retries=0
     )

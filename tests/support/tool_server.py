@@ -4,22 +4,28 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import mcp_types as types
 import orjson
 import uvicorn
-from mcp.server.mcpserver import Image, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
 
+from tests.support.late_imports import import_late
 from tests.support.model_media import PNG
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
 
 STATELESS, HANDSHAKE = "2026-07-28", "2025-06-18"
 REVISIONS = (STATELESS, HANDSHAKE)
 
 
-def sample_tools() -> MCPServer[Any]:
+def sample_tools() -> "MCPServer[Any]":
     """A server with tools of every kind."""
+    import_late("mcp.server.mcpserver")
+    import mcp_types as types
+    from mcp.server.mcpserver import Image, MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+
     server = MCPServer("sample")
 
     @server.tool(annotations=types.ToolAnnotations(read_only_hint=True))
@@ -61,7 +67,7 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def real_server(
-    revision: str = STATELESS, server: MCPServer[Any] | None = None, **options: Any
+    revision: str = STATELESS, server: "MCPServer[Any] | None" = None, **options: Any
 ) -> AsyncIterator[Served]:
     """The server of the `mcp` package. For HANDSHAKE it refuses the stateless revision, as earlier releases do."""
     app = (server or sample_tools()).streamable_http_app(**options)
