@@ -440,6 +440,8 @@ def test_tests_patch_little() -> None:
 
 
 MOST_PRIVATE_NAMES = 51
+# Only such files are parsed: to parse all tests takes seconds.
+MAY_BE_PRIVATE = re.compile(r"(?<!self)(?<!cls)\._[A-Za-z]|\bimport\b.*\b_[A-Za-z]|^ +_[A-Za-z]\w*,$|setattr\(", re.M)
 
 
 def private_names(path: Path) -> set[str]:
@@ -448,8 +450,9 @@ def private_names(path: Path) -> set[str]:
     for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in ("svc", "app"):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls", "super()", "os"):
-            found.add(node.attr)
+        elif isinstance(node, ast.Attribute) and node.attr[0] == "_":
+            if ast.unparse(node.value) not in ("self", "cls", "super()", "os"):
+                found.add(node.attr)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
             texts = (one.value for one in node.args[:2] if isinstance(one, ast.Constant) and isinstance(one.value, str))
             found |= {text.rpartition(".")[2] for text in texts}
@@ -459,5 +462,10 @@ def private_names(path: Path) -> set[str]:
 def test_tests_use_few_private_names() -> None:
     """Test through the public surface, or make the rule public. Lower this number with each name less."""
     paths = sorted((ROOT / "tests").rglob("*.py"))
-    found = [f"{path.relative_to(ROOT)}: {name}" for path in paths for name in sorted(private_names(path))]
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in paths
+        if MAY_BE_PRIVATE.search(path.read_text())
+        for name in sorted(private_names(path))
+    ]
     assert len(found) <= MOST_PRIVATE_NAMES, found

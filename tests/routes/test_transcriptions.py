@@ -442,5 +442,6 @@ async def test_own_model_server_is_asked_and_costs_nothing(ears: Ears) -> None:
     assert ears.upstream.requests[-1].body["api_base"] == "kept" and await ears.spent() == 0
 
 
+@pytest.mark.slow
 async def test_nothing_is_heard_in_silence(ears: Ears) -> None:
     assert (await ears.send("builtin/whisper-tiny", tone(0.2)[:44] + bytes(64_000))).json()["text"] == ""

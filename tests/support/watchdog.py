@@ -40,13 +40,12 @@ class Watchdog:
         """`coroutine` with each of its steps measured."""
         return _Driven(coroutine, name, self)
 
-    @contextlib.contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Measures the block as a step of the application."""
+    def step(self, name: str, resume: Callable[[Any], Any], value: Any) -> Any:
+        """Return `resume(value)`, measured as a step of the application."""
         token = _in_app.set(True)
         began, collected = time.thread_time(), self._collecting_seconds
         try:
-            yield
+            return resume(value)
         finally:
             took = time.thread_time() - began - (self._collecting_seconds - collected)
             _in_app.reset(token)
@@ -100,27 +99,19 @@ class _Driven:
 
     def __await__(self) -> Generator[Any, Any, Any]:
         steps = self._coroutine.__await__()
-        resume = _sender(steps, None)
+        resume: Callable[[Any], Any] = steps.send
+        value: Any = None
         while True:
             try:
-                with self._watchdog.step(self._name):
-                    waited_for = resume()
+                waited_for = self._watchdog.step(self._name, resume, value)
             except StopIteration as end:
                 return end.value
             try:
-                sent = yield waited_for
+                value = yield waited_for
             except BaseException as error:
-                resume = _thrower(steps, error)
+                resume, value = steps.throw, error
             else:
-                resume = _sender(steps, sent)
-
-
-def _sender(steps: Generator[Any, Any, Any], value: Any) -> Callable[[], Any]:
-    return lambda: steps.send(value)
-
-
-def _thrower(steps: Generator[Any, Any, Any], error: BaseException) -> Callable[[], Any]:
-    return lambda: steps.throw(error)
+                resume = steps.send
 
 
 # One for the process: the tests of a process run one after the other.
