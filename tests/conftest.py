@@ -31,7 +31,7 @@ from tests.support.watchdog import WATCHDOG
 PASSWORD = "correct horse battery"
 SERVERS = {"RunningServer", "running_server", "running_server_sync"}
 MEMORY = Path("/dev/shm")
-WORKERS_PER_CORE = 1.5  # each imports for 5 s, and a test waits for a third of its time
+WORKERS_PER_CORE = 2  # each imports for 5 s, and a test waits for half of its time
 JSON = {"content-type": "application/json"}  # for a body that httpx is given as bytes
 
 # No deadline for an example: a busy machine would break it. `--hypothesis-profile long` plays more.
