@@ -82,8 +82,9 @@ class Watch:
 
 
 def _console_line(message: ConsoleMessage) -> str:
-    """Return the line with the address that it is about: "404" alone does not name the request."""
-    return f"console {message.type}: {message.text} {message.location['url']}"
+    """Return the line with the address that it is about, and that of the page: "404" alone does not name the request."""
+    page = message.page.url if message.page else ""
+    return f"console {message.type}: {message.text} {message.location['url']} on {page}"
 
 
 @dataclass(frozen=True)
