@@ -32,6 +32,7 @@ PASSWORD = "correct horse battery"
 SERVERS = {"RunningServer", "running_server", "running_server_sync"}
 MEMORY = Path("/dev/shm")
 WORKERS_PER_CORE = 2  # each imports for 5 s, and a test waits for half of its time
+WITH_SLOW_TESTS = 1.5  # their browsers and servers compute too, and more of them at once are too slow for deadlines
 JSON = {"content-type": "application/json"}  # for a body that httpx is given as bytes
 
 # No deadline for an example: a busy machine would break it. `--hypothesis-profile long` plays more.
@@ -54,7 +55,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return the number of workers: none if tests are named on the command line."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         return 0
-    return min(math.ceil(WORKERS_PER_CORE * (os.cpu_count() or 1)), 8)
+    per_core = WORKERS_PER_CORE if "not slow" in config.option.markexpr else WITH_SLOW_TESTS
+    return min(math.ceil(per_core * (os.cpu_count() or 1)), 8)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
