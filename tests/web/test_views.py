@@ -14,6 +14,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.support.browser import (
     LOOKS,
     OTHER_LOOKS,
+    PASSWORD,
     WITH_BROWSER,
     Theme,
     Visitor,
@@ -89,7 +90,7 @@ SIGNED_OUT = ("/password-reset#token", "/verify-email#token", "/password-reset",
 
 def somebody_with_everything(server: RunningServer) -> tuple[Visitor, dict[str, str]]:
     """An account with something in every view, most of it with markup in its names, and the ids of that."""
-    visitor, other = new_visitor(server, dollars=25), new_visitor(server)
+    visitor, other, gone = new_visitor(server, dollars=25), new_visitor(server), new_visitor(server)
     with database(server) as tx:
         tx.execute("UPDATE accounts SET admin = 1 WHERE id = ?", (visitor.id,))
     with httpx.Client(
@@ -110,6 +111,8 @@ def somebody_with_everything(server: RunningServer) -> tuple[Visitor, dict[str, 
         post("/user/providers", name="mine", base_url="http://127.0.0.1:9/v1", api_key="sk-0123456789")
         support = post("/support/conversations", subject=EVIL, message=EVIL).json()["id"]
         client.patch(f"/admin/users/{other.id}", json={"name": EVIL}).raise_for_status()
+        # The audit log has its actor, whose address it must not ask for.
+        client.request("DELETE", "/user/me", headers=gone.headers, json={"password": PASSWORD}).raise_for_status()
     conversation = keep_conversation(server, visitor, [EVIL, MARKDOWN])
     return visitor, {
         "user": other.id,

@@ -19,6 +19,9 @@ const OF_NAMES = /^(tool_server|prompts)\./; // of the operator's servers, of gr
 const chosen = () => (action.peek() ? { action: action.peek() } : {});
 const log = pagedList(async (after) => {
   const page = await administration.audit({ limit: 50, ...chosen(), after });
+  for (const row of page.data) {
+    if (row.action === "user.delete") names.value = { ...names.peek(), [row.subject]: t.gone };
+  }
   await Promise.all([...new Set(page.data.map(({ actor }) => actor))].map(learn));
   return page;
 });
